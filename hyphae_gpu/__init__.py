@@ -1,0 +1,1 @@
+"""Memory that travels through a swarm of agents by itself."""

@@ -1,0 +1,1 @@
+"""The numba backend: one file an operation, named like it."""

@@ -1,0 +1,1 @@
+"""What emerges between rounds: decay, drift (spec 1.3, 6)."""

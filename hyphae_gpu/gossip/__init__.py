@@ -1,0 +1,1 @@
+"""Propagation (spec 3, 4)."""

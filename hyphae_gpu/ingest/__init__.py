@@ -1,0 +1,1 @@
+"""Rows in: files and tables to checked Arrow tables."""

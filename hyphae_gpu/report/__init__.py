@@ -1,0 +1,1 @@
+"""What a run is told as: figures and a page."""

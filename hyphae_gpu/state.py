@@ -1,0 +1,211 @@
+"""What the engine holds between two epochs, and what one epoch changed: the contract between engine and store.
+
+Everything is numpy, indexed by node number unless said otherwise. Times are int64 microseconds since 1970 UTC; -1 in a
+number column stands for "none".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+I8 = npt.NDArray[np.int8]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F32 = npt.NDArray[np.float32]
+F64 = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+#: `NodeTable.pending` of a node that no epoch has taken in yet.
+SETTLED, PENDING_CREATED, PENDING_UPDATED, PENDING_SILENT = 0, 1, 2, 3
+
+
+@dataclass(kw_only=True)
+class NodeTable:
+    """Every node of the project, row = node number.
+
+    types, layers int8; vectors float32 [n, d], zeros where placed is False (an agent that has no position yet);
+    knowledge_types int8, -1 for other nodes than cells; saliences float32, s0 as given; makers int32: a cell's agent,
+    a beacon's owner; created_at, last_access int64; superseded_by int32; pending int8 (constants above: `created` and
+    `updated` cells make a diff when the next epoch takes them in, silent ones none); interests float32 [n, 9], zeros
+    where nothing was declared; radii float64, NaN where the beacon gave none; quarantined bool.
+    """
+
+    types: I8
+    layers: I8
+    vectors: F32
+    placed: Flags
+    knowledge_types: I8
+    saliences: F32
+    makers: I32
+    created_at: I64
+    last_access: I64
+    superseded_by: I32
+    pending: I8
+    interests: F32
+    radii: F64
+    quarantined: Flags
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+
+@dataclass(kw_only=True)
+class AccessLog:
+    """Rows of the access log, in no order: agents, cells int32 node numbers; at int64."""
+
+    agents: I32
+    cells: I32
+    at: I64
+
+
+@dataclass(kw_only=True)
+class EdgeTable:
+    """Edges as stored, sorted by (source, target, type): one row an edge, columns as `swarm.Edges`."""
+
+    sources: I32
+    targets: I32
+    types: I8
+    kinds: I8
+    weights: F32
+    bandwidths: I32
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+@dataclass(kw_only=True)
+class DiffTable:
+    """Live diffs in number order (spec 3.1): those with ttl > 0, row i of every column is one diff.
+
+    numbers int64; origins int32; sequence int32, the origin's sequence number; types, knowledge_types int8;
+    vectors float32 [b, d]; saliences float32; energies float32, in the paper's units as stored; units int32,
+    E0 in 1/1024; max_hops int32; ttl int32, epochs left; epoch_created int32.
+    """
+
+    numbers: I64
+    origins: I32
+    sequence: I32
+    types: I8
+    knowledge_types: I8
+    vectors: F32
+    saliences: F32
+    energies: F32
+    units: I32
+    max_hops: I32
+    ttl: I32
+    epoch_created: I32
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(kw_only=True)
+class InboxKeys:
+    """Which (agent, diff, via) the inbox already holds, for live diffs: agents int32, diffs int64, vias int32.
+
+    vias is -1 for gossip, else the beacon's node number.
+    """
+
+    agents: I32
+    diffs: I64
+    vias: I32
+
+
+@dataclass(kw_only=True)
+class IndexArrays:
+    """One HNSW index as plain arrays (spec 2.2, 2.6); row = point, in order of addition.
+
+    founders int32: the node whose vector made the point; vectors float32 [p, d], the unit vectors that the index holds;
+    levels int32; links int32, the neighbour table of every point, point after point, -1 for empty places;
+    entry_point, max_level as the index has them.
+    """
+
+    founders: I32
+    vectors: F32
+    levels: I32
+    links: I32
+    entry_point: int
+    max_level: int
+
+    def __len__(self) -> int:
+        return len(self.founders)
+
+
+@dataclass(kw_only=True)
+class SwarmState:
+    """A whole project after `epoch` epochs, as the store has it."""
+
+    epoch: int
+    dimension: int
+    nodes: NodeTable
+    accesses: AccessLog
+    #: edges that rows gave (kind declared, subscription, promoted)
+    declared: EdgeTable
+    #: edges that the last epoch made (kinds near, far, attach, copy, access; a beacon's subscriptions)
+    topology: EdgeTable
+    diffs: DiffTable
+    next_diff: int
+    #: how many diffs each node has made, int32 [n]
+    sequences: I32
+    delivered: InboxKeys
+    index: IndexArrays
+
+
+@dataclass(kw_only=True)
+class InboxTable:
+    """New inbox entries, in the order agent, via, place: one row an entry (spec 3.14).
+
+    agents int32; diffs int64; vias int32 (-1 for gossip, else the beacon's node number); hops int32; energies float32,
+    the paper's units; scores float64; resonances int64; relevances float64; parents int32, -1 for none; places int32,
+    from 0 within (agent, via).
+    """
+
+    agents: I32
+    diffs: I64
+    vias: I32
+    hops: I32
+    energies: F32
+    scores: F64
+    resonances: I64
+    relevances: F64
+    parents: I32
+    places: I32
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+
+@dataclass(kw_only=True)
+class Checkpoint:
+    """All that one epoch changed; the store writes it in one transaction (spec 8.3).
+
+    Every node's pending mark is cleared by it, and every live diff's ttl falls by one, apart from what is listed.
+    """
+
+    epoch: int
+    started_at: int
+    as_of: int
+    #: nodes whose position moved, and the new vectors [k, d]
+    moved: I32
+    moved_vectors: F32
+    #: nodes whose last_access changed, and to when
+    accessed: I32
+    accessed_at: I64
+    #: diffs made in this epoch, ttl as after it
+    new_diffs: DiffTable
+    #: numbers of older diffs that ended before their ttl did
+    ended_diffs: I64
+    #: edges gone from `topology` (their keys), and those that came or changed
+    removed_edges: EdgeTable
+    written_edges: EdgeTable
+    inbox: InboxTable
+    #: the whole index after the epoch, or None where nothing was added
+    index: IndexArrays | None
+    seconds: dict[str, float]
+    counts: dict[str, Any]
+    state_hash: str
+    settings: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""PostgreSQL with pgvector: the checkpoint between epochs (spec 8)."""

@@ -1,0 +1,302 @@
+"""The columns every stage works on: nodes, edges, the adjacency, diffs, deliveries.
+
+All columns are torch tensors on one device, one row a node, edge, diff or delivery. They are validated once, at
+construction; stages trust them afterwards. A *node number* is a row of `Nodes`; a *diff number* is the value of
+`Diffs.numbers` (spec 0.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import torch
+
+from hyphae_gpu.vectors import lengths, quantise
+from hyphae_gpu.vocabulary import (
+    COST_LIMIT,
+    ENERGY_LIMIT,
+    ENERGY_UNITS,
+    KINDS_OF_TYPE,
+    DiffType,
+    EdgeKind,
+    EdgeType,
+    KnowledgeType,
+    NodeType,
+)
+
+#: What a column may be given as; numpy arrays are taken over without a copy.
+Column = torch.Tensor | np.ndarray[Any, Any]
+
+
+def as_tensor(column: Column) -> torch.Tensor:
+    """Return a column as a tensor, without a copy unless a numpy array is read-only (torch would write to it)."""
+    if isinstance(column, np.ndarray) and not column.flags.writeable:
+        column = column.copy()
+    return torch.as_tensor(column)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Columns:
+    """Shared construction: every field becomes a tensor of its declared dtype and rank, rows agree."""
+
+    def __post_init__(self) -> None:
+        rows: tuple[str, int] | None = None
+        for spec in fields(self):
+            if "dtype" not in spec.metadata:
+                continue
+            value = as_tensor(getattr(self, spec.name))
+            wanted, rank = spec.metadata["dtype"], spec.metadata["rank"]
+            if value.dtype != wanted or value.dim() != rank:
+                raise ValueError(
+                    f"{type(self).__name__}.{spec.name}: got {value.dtype} of rank {value.dim()}, "
+                    f"expected {wanted} of rank {rank}"
+                )
+            if not spec.metadata["free"]:
+                rows = rows or (spec.name, len(value))
+                if len(value) != rows[1]:
+                    raise ValueError(
+                        f"{type(self).__name__}.{spec.name} has {len(value)} rows, {rows[0]} has {rows[1]}"
+                    )
+            object.__setattr__(self, spec.name, value.contiguous())
+        self._check()
+
+    def _check(self) -> None:
+        """Check what this kind of columns needs beyond dtype, rank and row counts."""
+
+    def _within(self, name: str, low: int, high: int) -> None:
+        """Raise ValueError unless every value of a column lies in [low, high)."""
+        value = getattr(self, name)
+        if value.numel() and not bool(((value >= low) & (value < high)).all()):
+            row = int(torch.nonzero((value < low) | (value >= high))[0, 0])
+            raise ValueError(f"{type(self).__name__}.{name}[{row}] is {value[row].tolist()}, expected [{low}, {high})")
+
+
+def _column(dtype: torch.dtype, rank: int = 1, *, free: bool = False) -> Any:
+    """Declare a column; `free` ones need not have one row a record."""
+    return field(metadata={"dtype": dtype, "rank": rank, "free": free})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Nodes(_Columns):
+    """The n nodes of a graph; row = node number.
+
+    types int8 [n] (`NodeType`), layers int8 [n] in 0..2, images int8 [n, d] (spec 0.4), lengths float64 [n]
+    = sqrt(q . q), interest_rows int32 [n]: the row of `interests` that the node declared, -1 for none;
+    interests float32 [m, 9] in [0, 1] by knowledge type (spec 1.6).
+    """
+
+    types: torch.Tensor = _column(torch.int8)
+    layers: torch.Tensor = _column(torch.int8)
+    images: torch.Tensor = _column(torch.int8, 2)
+    lengths: torch.Tensor = _column(torch.float64)
+    interest_rows: torch.Tensor = _column(torch.int32)
+    interests: torch.Tensor = _column(torch.float32, 2, free=True)
+
+    def _check(self) -> None:
+        self._within("types", 0, len(NodeType))
+        self._within("layers", 0, 3)
+        self._within("interest_rows", -1, len(self.interests))
+        if self.interests.shape[1] != len(KnowledgeType):
+            raise ValueError(f"Nodes.interests has {self.interests.shape[1]} columns, expected one a knowledge type")
+        if len(self) >= 2**31:
+            raise ValueError(f"{len(self)} nodes; at most 2^31 - 1 fit")
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    @property
+    def dimension(self) -> int:
+        """The vectors' dimension d."""
+        return int(self.images.shape[1])
+
+    @classmethod
+    def build(
+        cls,
+        vectors: Column,
+        *,
+        types: Column | None = None,
+        layers: Column | None = None,
+        interests: Column | None = None,
+    ) -> Nodes:
+        """Make nodes from float32 vectors [n, d]; by default all are cells of layer 0 without interests.
+
+        `interests` is float32 [n, 9]; a row of zeros declares none. Raises ValueError on a wrong dtype or shape.
+        """
+        host = np.asarray(vectors)
+        images = quantise(host)
+        declared = np.zeros((len(host), len(KnowledgeType)), np.float32) if interests is None else np.asarray(interests)
+        rows = np.full(len(host), -1, np.int32)
+        having = np.flatnonzero(declared.any(axis=1))
+        rows[having] = np.arange(len(having))
+        return cls(
+            types=as_tensor(np.zeros(len(host), np.int8) if types is None else types),
+            layers=as_tensor(np.zeros(len(host), np.int8) if layers is None else layers),
+            images=as_tensor(images),
+            lengths=as_tensor(lengths(images)),
+            interest_rows=as_tensor(rows),
+            interests=as_tensor(declared[having]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Edges(_Columns):
+    """Directed edges in any order (spec 2.1).
+
+    sources, targets int32 [e] node numbers; types int8 (`EdgeType`); kinds int8 (`EdgeKind`); weights float32 in
+    (0, 1]; bandwidths int32, diffs a round, -1 for no limit.
+    """
+
+    sources: torch.Tensor = _column(torch.int32)
+    targets: torch.Tensor = _column(torch.int32)
+    types: torch.Tensor = _column(torch.int8)
+    kinds: torch.Tensor = _column(torch.int8)
+    weights: torch.Tensor = _column(torch.float32)
+    bandwidths: torch.Tensor = _column(torch.int32)
+
+    def _check(self) -> None:
+        self._within("types", 0, len(EdgeType))
+        self._within("kinds", 0, len(EdgeKind))
+        allowed = torch.zeros((len(EdgeType), len(EdgeKind)), dtype=torch.bool)
+        for kind_of, kinds in KINDS_OF_TYPE.items():
+            allowed[kind_of, list(kinds)] = True
+        pairs_fine = allowed[self.types.long().cpu(), self.kinds.long().cpu()]
+        weights_fine = (self.weights > 0) & (self.weights <= 1)
+        for name, fine in (
+            ("kinds", pairs_fine),
+            ("weights", weights_fine),
+            ("targets", self.sources != self.targets),
+            ("bandwidths", (self.bandwidths >= 1) | (self.bandwidths == -1)),
+        ):
+            if not bool(fine.all()):
+                row = int(torch.nonzero(~fine)[0, 0])
+                raise ValueError(f"Edges.{name}[{row}] is {getattr(self, name)[row].item()}: refused by spec 2.1")
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Adjacency(_Columns):
+    """Edges by source (CSR); a row's edges stand in order of (cost, target, type).
+
+    offsets int64 [n + 1]; per edge: targets int32, costs int32 (units of 1/1024, spec 3.6), types int8, kinds int8,
+    weights float32, bandwidths int32 (-1 for no limit).
+    """
+
+    offsets: torch.Tensor = _column(torch.int64, free=True)
+    targets: torch.Tensor = _column(torch.int32)
+    costs: torch.Tensor = _column(torch.int32)
+    types: torch.Tensor = _column(torch.int8)
+    kinds: torch.Tensor = _column(torch.int8)
+    weights: torch.Tensor = _column(torch.float32)
+    bandwidths: torch.Tensor = _column(torch.int32)
+
+    def _check(self) -> None:
+        if int(self.offsets[0]) != 0 or int(self.offsets[-1]) != len(self.targets):
+            raise ValueError("Adjacency.offsets must run from 0 to the number of edges")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the rows stand for."""
+        return len(self.offsets) - 1
+
+    @property
+    def limited(self) -> bool:
+        """Whether any edge has a bandwidth."""
+        return bool((self.bandwidths >= 0).any())
+
+
+def costs_of(weights: torch.Tensor) -> torch.Tensor:
+    """Return cost = ceil(1024 / w), saturated at 2^24 (spec 3.6); float32 (0, 1] -> int32."""
+    raw = torch.ceil(float(ENERGY_UNITS) / weights.double())
+    return raw.clamp(max=float(COST_LIMIT)).to(torch.int32)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diffs(_Columns):
+    """The b diffs that are propagated together (spec 3.1).
+
+    numbers int64 [b], unique; origins int32 node numbers; types int8 (`DiffType`); knowledge_types int8
+    (`KnowledgeType`); images int8 [b, d] and lengths float64 as for nodes; saliences float32 in [0, 1];
+    energies int32, E0 in units of 1/1024 (spec 3.6); max_hops int32.
+    """
+
+    numbers: torch.Tensor = _column(torch.int64)
+    origins: torch.Tensor = _column(torch.int32)
+    types: torch.Tensor = _column(torch.int8)
+    knowledge_types: torch.Tensor = _column(torch.int8)
+    images: torch.Tensor = _column(torch.int8, 2)
+    lengths: torch.Tensor = _column(torch.float64)
+    saliences: torch.Tensor = _column(torch.float32)
+    energies: torch.Tensor = _column(torch.int32)
+    max_hops: torch.Tensor = _column(torch.int32)
+
+    def _check(self) -> None:
+        self._within("types", 0, len(DiffType))
+        self._within("knowledge_types", 0, len(KnowledgeType))
+        self._within("energies", 0, int(ENERGY_LIMIT) * ENERGY_UNITS)
+        if not bool(((self.saliences >= 0) & (self.saliences <= 1)).all()):
+            raise ValueError("Diffs.saliences must lie in [0, 1]")
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, rows: torch.Tensor) -> Diffs:
+        """Return the diffs at these rows, in that order."""
+        return Diffs(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Deliveries(_Columns):
+    """What reached whom (spec 3.7), sorted by (diff, node).
+
+    diffs int64 diff numbers; nodes int32; hops int32, the round of first arrival; energies int32, units of 1/1024;
+    scores float64 (spec 3.3); parents int32, -1 at the origin.
+    """
+
+    diffs: torch.Tensor = _column(torch.int64)
+    nodes: torch.Tensor = _column(torch.int32)
+    hops: torch.Tensor = _column(torch.int32)
+    energies: torch.Tensor = _column(torch.int32)
+    scores: torch.Tensor = _column(torch.float64)
+    parents: torch.Tensor = _column(torch.int32)
+
+    def __len__(self) -> int:
+        return len(self.diffs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GossipRules:
+    """The settings of propagation that decide who receives what (spec 3.3, 3.4, 3.10)."""
+
+    sigma_min: float = 0.30
+    cos_min: float = 0.25
+    fanout: int = 10
+    loss: float = 0.0
+    seed: int = 0
+    epoch: int = 0
+
+
+@dataclass(kw_only=True)
+class GossipCounts:
+    """What a propagation did: sums over its diffs, the same for any batch size and thread count.
+
+    rounds is the longest diff's; relaxations are edges looked at from a frontier node; gates are (diff, node) scores
+    computed; throttled and lost as spec 2.8 and 3.10.
+    """
+
+    diffs: int = 0
+    deliveries: int = 0
+    rounds: int = 0
+    relaxations: int = 0
+    gates: int = 0
+    throttled: int = 0
+    lost: int = 0
+
+    def add(self, other: GossipCounts) -> None:
+        """Add another slice's counts to these."""
+        for spec in fields(self):
+            mine, its = getattr(self, spec.name), getattr(other, spec.name)
+            setattr(self, spec.name, max(mine, its) if spec.name == "rounds" else mine + its)
