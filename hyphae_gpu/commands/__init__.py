@@ -1,0 +1,1 @@
+"""The commands of `hyphae-gpu`, by what they touch; `cli.py` puts them together."""
