@@ -300,3 +300,46 @@ class GossipCounts:
         for spec in fields(self):
             mine, its = getattr(self, spec.name), getattr(other, spec.name)
             setattr(self, spec.name, max(mine, its) if spec.name == "rounds" else mine + its)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WaveState(_Columns):
+    """Where the diffs of a wave stand after some rounds: one record a (diff, node) looked at, diff by diff, by node.
+
+    offsets int64 [b + 1] by row of the `Diffs` it belongs to; nodes int32; energies int32, or one of `CLOSED`, `OPEN`
+    for a node that was not reached; hops, parents int32; scores float64; fresh bool: the node rose in the last round,
+    so it is in the frontier.
+    """
+
+    CLOSED = -1
+    OPEN = -2
+
+    offsets: torch.Tensor = _column(torch.int64, free=True)
+    nodes: torch.Tensor = _column(torch.int32)
+    energies: torch.Tensor = _column(torch.int32)
+    hops: torch.Tensor = _column(torch.int32)
+    parents: torch.Tensor = _column(torch.int32)
+    scores: torch.Tensor = _column(torch.float64)
+    fresh: torch.Tensor = _column(torch.bool)
+
+    def rows(self) -> torch.Tensor:
+        """Return each record's diff row, int64."""
+        sizes = self.offsets.diff()
+        return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Offers(_Columns):
+    """Offers of one round over edges with a bandwidth that would raise their receivers, in no order (spec 2.8).
+
+    rows int64, diff rows; edges int64, places in the adjacency; sources, targets, energies int32.
+    """
+
+    rows: torch.Tensor = _column(torch.int64)
+    edges: torch.Tensor = _column(torch.int64)
+    sources: torch.Tensor = _column(torch.int32)
+    targets: torch.Tensor = _column(torch.int32)
+    energies: torch.Tensor = _column(torch.int32)
+
+    def __len__(self) -> int:
+        return len(self.rows)

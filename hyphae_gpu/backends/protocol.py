@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, GossipCounts, GossipRules, Nodes
+import numpy as np
+import numpy.typing as npt
+
+import torch
+
+from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
 
 
 class Backend(Protocol):
@@ -18,7 +23,84 @@ class Backend(Protocol):
     def name(self) -> str:
         """`cpu` or `cuda`."""
 
-    def spread(
-        self, nodes: Nodes, adjacency: Adjacency, diffs: Diffs, rules: GossipRules
-    ) -> tuple[Deliveries, GossipCounts]:
-        """Run gossip rounds until every diff is quiet and return what reached whom (spec 3.5, 3.7)."""
+    def advance(
+        self,
+        nodes: Nodes,
+        adjacency: Adjacency,
+        diffs: Diffs,
+        rules: GossipRules,
+        state: WaveState,
+        *,
+        rounds_done: int,
+        rounds: int,
+    ) -> tuple[WaveState, Offers, GossipCounts]:
+        """Run up to `rounds` synchronous gossip rounds of every diff from `state` (spec 3.4, 3.5, 3.10).
+
+        Offers over edges with a bandwidth are not made but returned, for the caller to choose among (spec 2.8); where
+        the adjacency has such edges, the state returned keeps unreached nodes that were looked at too, so that no gate
+        is computed twice. Raises RuntimeError where a diff would run more than 4,096 rounds.
+        """
+
+    def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
+        """Return the score of each (diff row, node number) pair, int64 [m] each -> float64 [m] (spec 3.3)."""
+
+    def losses(
+        self, rules: GossipRules, round_: int, sources: torch.Tensor, targets: torch.Tensor, diffs: torch.Tensor
+    ) -> torch.Tensor:
+        """Return which transmissions of round `round_` get lost: sources, targets int32, diff numbers int64 -> bool."""
+
+    # The graph's own operations. Graphs are made and stored on the host, so these take and give numpy arrays; `images`
+    # int8 [n, d] and `lengths` float64 [n] are those of `swarm.Nodes`.
+
+    def equal_rows(
+        self, known: npt.NDArray[np.int8], images: npt.NDArray[np.int8], wanted: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int64]:
+        """Return which distinct image each wanted row has: known ones first, then new ones as they appear (spec 2.6)."""
+
+    def nearest_linked(
+        self,
+        images: npt.NDArray[np.int8],
+        lengths: npt.NDArray[np.float64],
+        representatives: npt.NDArray[np.int32],
+        offsets: npt.NDArray[np.int64],
+        links: npt.NDArray[np.int32],
+        count: int,
+    ) -> npt.NDArray[np.int32]:
+        """Return each point's `count` live nodes of greatest cosine within two links, int32 [p, count] (spec 2.3)."""
+
+    def cosines(
+        self,
+        images: npt.NDArray[np.int8],
+        lengths: npt.NDArray[np.float64],
+        left: npt.NDArray[np.int32],
+        right: npt.NDArray[np.int32],
+    ) -> npt.NDArray[np.float64]:
+        """Return the cosine of each pair of nodes, float64 [m] (spec 0.4)."""
+
+    def components(
+        self, count: int, left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int32]:
+        """Return the lowest member of each node's connected component, int32 [count] (spec 2.6)."""
+
+    def closest_pairs(
+        self,
+        images: npt.NDArray[np.int8],
+        lengths: npt.NDArray[np.float64],
+        members: npt.NDArray[np.int32],
+        ranks: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return for each rank above 0 the pair of greatest cosine with the members of lower rank (spec 2.6)."""
+
+    def order_rows(
+        self, count: int, sources: npt.NDArray[np.int32], keys: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return (offsets, order) of edges by source, then key."""
+
+    def centroids(
+        self,
+        images: npt.NDArray[np.int8],
+        offsets: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.int64],
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Return the unit vector of each group's weighted sum of images, and whether the sum was other than zero."""

@@ -1,0 +1,168 @@
+"""The numba backend behind the seam: it cuts batches into jobs and runs them on threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from threading import local
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hyphae_gpu.backends.cpu import gate, losses, relax
+from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
+
+_T = TypeVar("_T")
+Arrays = tuple[npt.NDArray[np.generic], ...]
+_JOBS_A_THREAD = 8
+_FIRST_RECORDS = 1 << 18
+
+
+class CpuBackend:
+    """The CPU as a `Backend`; results do not depend on `threads`."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int = 1) -> None:
+        if threads < 1:
+            raise ValueError(f"threads is {threads}, expected at least 1")
+        self.threads = threads
+
+    def advance(
+        self,
+        nodes: Nodes,
+        adjacency: Adjacency,
+        diffs: Diffs,
+        rules: GossipRules,
+        state: WaveState,
+        *,
+        rounds_done: int,
+        rounds: int,
+    ) -> tuple[WaveState, Offers, GossipCounts]:
+        """See `Backend.advance`."""
+        limited = adjacency.limited
+        arguments = (
+            _numpy(adjacency.offsets, adjacency.targets, adjacency.costs, adjacency.types, adjacency.bandwidths),
+            _numpy(nodes.images, nodes.lengths, nodes.interest_rows, nodes.interests),
+            _numpy(
+                diffs.numbers,
+                diffs.images.to(torch.int16),
+                diffs.lengths,
+                diffs.knowledge_types,
+                diffs.saliences.double(),
+                diffs.max_hops,
+            ),
+            _numpy(*(getattr(state, spec.name) for spec in fields(state))),
+            (rules.sigma_min, rules.cos_min, rules.fanout, limited),
+            (rounds_done, rounds),
+            (_threshold(rules), _keys(rules), rules.epoch * relax.ROUND_LIMIT),
+        )
+        scratches = local()
+
+        def job(rows: npt.NDArray[np.int64]) -> list[tuple[Arrays, Arrays, npt.NDArray[np.int64]]]:
+            if not hasattr(scratches, "arrays"):
+                scratches.arrays = relax.scratch(len(nodes), rules.fanout)
+            return list(_run_job(rows, arguments, scratches.arrays, limited))
+
+        # Diffs that start side by side share rows of the cache, so a job takes a run of origins.
+        order = np.argsort(diffs.origins.numpy(), kind="stable").astype(np.int64)
+        jobs = np.array_split(order, max(1, min(len(order), self.threads * _JOBS_A_THREAD)))
+        parts = [part for parts in self._map(job, jobs) for part in parts]
+        return _gather(order, parts, len(diffs))
+
+    def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
+        """See `Backend.scores`."""
+        out = np.empty(len(diff_rows), np.float64)
+        gate.scores(
+            _numpy(nodes.images, nodes.lengths, nodes.interest_rows, nodes.interests),
+            _numpy(diffs.images, diffs.lengths, diffs.knowledge_types, diffs.saliences.double()),
+            *_numpy(diff_rows, node_rows),
+            out,
+        )
+        return torch.from_numpy(out)
+
+    def losses(
+        self, rules: GossipRules, round_: int, sources: torch.Tensor, targets: torch.Tensor, diffs: torch.Tensor
+    ) -> torch.Tensor:
+        """See `Backend.losses`."""
+        out = np.empty(len(sources), np.bool_)
+        counter = rules.epoch * relax.ROUND_LIMIT + round_
+        losses.losses(_keys(rules), _threshold(rules), counter, *_numpy(sources, targets, diffs), out)
+        return torch.from_numpy(out)
+
+    def _map(self, job: Callable[[npt.NDArray[np.int64]], _T], jobs: list[npt.NDArray[np.int64]]) -> list[_T]:
+        if self.threads == 1 or len(jobs) == 1:
+            return [job(rows) for rows in jobs]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(job, jobs))
+
+
+def _numpy(*columns: torch.Tensor) -> Arrays:
+    return tuple(column.numpy() for column in columns)
+
+
+def _keys(rules: GossipRules) -> npt.NDArray[np.uint64]:
+    return np.array([rules.seed & 0xFFFFFFFF, (rules.seed >> 32) & 0xFFFFFFFF], np.uint64)
+
+
+def _threshold(rules: GossipRules) -> np.uint64:
+    return np.uint64(int(rules.loss * 2**32))
+
+
+def _run_job(
+    rows: npt.NDArray[np.int64], arguments: tuple[object, ...], scratch: Arrays, limited: bool
+) -> Iterator[tuple[Arrays, Arrays, npt.NDArray[np.int64]]]:
+    """Advance the diffs at `rows`, with fresh and larger buffers whenever they are full."""
+    records, offers = _FIRST_RECORDS, _FIRST_RECORDS if limited else 0
+    while len(rows):
+        sizes = np.empty(len(rows), np.int64)
+        ints = [np.empty(records, np.int32) for _ in range(4)]
+        out = (sizes, *ints, np.empty(records, np.float64), np.empty(records, np.bool_))
+        offered = tuple(np.empty(offers, kind) for kind in (np.int64, np.int64, np.int32, np.int32, np.int32))
+        counts = np.zeros(5, np.int64)
+        done = relax.advance(rows, *arguments, scratch, out, offered, counts)
+        if done < 0:
+            raise RuntimeError(f"a diff reached {relax.ROUND_LIMIT} rounds in one epoch (spec 3.10)")
+        used, rows = sizes[:done], rows[done:]
+        filled = int(used.sum())
+        kept = (used, *(column[:filled].copy() if filled * 4 < records else column[:filled] for column in out[1:]))
+        yield kept, tuple(column[: counts[4]] for column in offered), counts
+        if done == 0:
+            records, offers = records * 4, offers * 4
+
+
+def _gather(
+    order: npt.NDArray[np.int64], parts: list[tuple[Arrays, Arrays, npt.NDArray[np.int64]]], diffs: int
+) -> tuple[WaveState, Offers, GossipCounts]:
+    """Put the jobs' states back into diff order."""
+    sizes = np.zeros(diffs, np.int64)
+    if diffs:
+        sizes[order] = np.concatenate([kept[0] for kept, _, _ in parts])
+    offsets = np.zeros(diffs + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    kinds = (np.int32, np.int32, np.int32, np.int32, np.float64, np.bool_)
+    columns = tuple(np.empty(int(offsets[-1]), kind) for kind in kinds)
+    first = 0
+    for kept, _, _ in parts:
+        rows = order[first : first + len(kept[0])]
+        first += len(rows)
+        relax.place(rows, offsets, kept, columns)
+    names = [spec.name for spec in fields(WaveState)]
+    state = WaveState(**dict(zip(names, map(torch.from_numpy, (offsets, *columns)), strict=True)))
+    offered = [np.concatenate([offers[i] for _, offers, _ in parts]) if parts else [] for i in range(5)]
+    kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
+    arrays = (torch.from_numpy(np.asarray(column, kind)) for column, kind in zip(offered, kinds, strict=True))
+    counts = GossipCounts()
+    for _, _, part in parts:
+        counts.add(
+            GossipCounts(
+                relaxations=int(part[relax.RELAXATIONS]),
+                gates=int(part[relax.GATES]),
+                lost=int(part[relax.LOST]),
+                rounds=int(part[relax.ROUNDS]),
+            )
+        )
+    return state, Offers(**dict(zip([spec.name for spec in fields(Offers)], arrays, strict=True))), counts

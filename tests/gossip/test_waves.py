@@ -1,0 +1,114 @@
+"""Propagation against its oracles, with == (spec 3)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyphae_gpu.backends.cpu.backend import CpuBackend
+from hyphae_gpu.gossip.waves import origins, propagate
+from hyphae_gpu.swarm import Deliveries, GossipCounts, GossipRules
+from tests.graphs import Swarm, limited_swarms, small_swarms, swarm, swarms
+from tests.oracles import gossip as oracle
+
+rules_of = st.builds(
+    GossipRules,
+    sigma_min=st.sampled_from([0.0, 0.3, 0.6]),
+    cos_min=st.sampled_from([-1.0, 0.25, 0.8]),
+    fanout=st.sampled_from([0, 0, 1, 2, 3, 10]),
+)
+lossy_rules = st.builds(
+    GossipRules,
+    sigma_min=st.just(0.2),
+    cos_min=st.just(0.0),
+    fanout=st.sampled_from([0, 2]),
+    loss=st.sampled_from([0.1, 0.5, 0.99]),
+    seed=st.integers(0, 2**64 - 1),
+    epoch=st.integers(0, 2**21),
+)
+
+
+def run(made: Swarm, rules: GossipRules, threads: int = 1) -> tuple[Deliveries, GossipCounts]:
+    return propagate(CpuBackend(threads), made.nodes, made.adjacency, made.diffs, rules)
+
+
+def assert_equals_closure(made: Swarm, rules: GossipRules) -> None:
+    found, counts = run(made, rules)
+    graph, diffs = oracle.Graph(made.nodes, made.edges), oracle.diffs_of(made.diffs)
+    expected, tally = oracle.closure(graph, diffs, rules)
+    by_number = {diff.number: diff for diff in diffs}
+    order = {diff.number: row for row, diff in enumerate(diffs)}
+    rows = [
+        (number, node, it.hop, it.energy, oracle.score(graph, by_number[number], node), it.parent)
+        for (number, node), it in sorted(expected.items(), key=lambda item: (order[item[0][0]], item[0][1]))
+    ]
+    columns = (found.diffs, found.nodes, found.hops, found.energies, found.scores, found.parents)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == rows
+    assert (counts.rounds, counts.relaxations) == (tally.rounds, tally.relaxations)
+    assert (counts.throttled, counts.lost) == (tally.throttled, tally.lost)
+    assert (counts.diffs, counts.deliveries) == (len(diffs), len(rows))
+
+
+@settings(max_examples=2000, deadline=None)
+@given(small_swarms, rules_of)
+def test_delivers_what_the_recursion_of_algorithm_1_delivers(made: Swarm, rules: GossipRules) -> None:
+    """spec 3.2, 3.5: same nodes, same energies, with and without fanout."""
+    found, _ = run(made, rules)
+    graph, (diff,) = oracle.Graph(made.nodes, made.edges), oracle.diffs_of(made.diffs)
+    reached = oracle.algorithm_1(graph, diff, rules)
+    assert dict(zip(found.nodes.tolist(), found.energies.tolist(), strict=True)) == reached
+
+
+@settings(max_examples=150, deadline=None)
+@given(swarms, rules_of)
+def test_equals_the_closure_in_every_column(made: Swarm, rules: GossipRules) -> None:
+    """spec 3.3-3.7: every edge type, agents, beacons, interests; ties of energy and score are common."""
+    assert_equals_closure(made, rules)
+
+
+@settings(max_examples=100, deadline=None)
+@given(swarms, lossy_rules)
+def test_loses_the_same_transmissions_as_the_closure(made: Swarm, rules: GossipRules) -> None:
+    """spec 3.10"""
+    assert_equals_closure(made, rules)
+
+
+@settings(max_examples=150, deadline=None)
+@given(limited_swarms, st.one_of(rules_of, lossy_rules))
+def test_bandwidth_lets_the_fittest_cross_in_lock_step(made: Swarm, rules: GossipRules) -> None:
+    """spec 2.8"""
+    assert_equals_closure(made, rules)
+
+
+@pytest.mark.parametrize("limited", [0.0, 0.3])
+@pytest.mark.parametrize("fanout", [0, 3])
+def test_is_the_same_on_any_number_of_threads_and_for_any_split(limited: float, fanout: int) -> None:
+    """spec 0.5; with bandwidths the diffs of an epoch belong in one call."""
+    made = swarm(7, nodes=3000, degree=12, diffs=200, dimension=16, limited=limited, spread=0.6)
+    rules = GossipRules(sigma_min=0.2, cos_min=0.1, fanout=fanout, loss=0.2, seed=3)
+    whole, counts = run(made, rules)
+    threaded, threaded_counts = run(made, rules, threads=2)
+    assert len(whole) > 20_000
+    assert threaded_counts == counts
+    for name in ("diffs", "nodes", "hops", "energies", "scores", "parents"):
+        assert torch.equal(getattr(whole, name), getattr(threaded, name))
+    if not limited:
+        parts = [
+            propagate(CpuBackend(), made.nodes, made.adjacency, made.diffs.take(rows), rules)[0]
+            for rows in torch.arange(200).split(7)
+        ]
+        for name in ("diffs", "nodes", "hops", "energies", "scores", "parents"):
+            assert torch.equal(getattr(whole, name), torch.cat([getattr(part, name) for part in parts]))
+
+
+def test_stops_a_diff_that_runs_4096_rounds() -> None:
+    """spec 3.10: the counter of rounds must not run into the next epoch's."""
+    backend, rules = CpuBackend(), GossipRules()
+    made = swarm(1, nodes=40, degree=6, diffs=9, spread=0.1, max_hops=10_000)
+    start = origins(backend, made.nodes, made.diffs)
+    arguments = (made.nodes, made.adjacency, made.diffs, rules, start)
+    backend.advance(*arguments, rounds_done=4095, rounds=1)
+    with pytest.raises(RuntimeError, match="4096 rounds"):
+        backend.advance(*arguments, rounds_done=4096, rounds=1)
