@@ -28,7 +28,7 @@ def select(device: str, threads: int) -> Selection:
         raise DeviceError(f"device cuda: {NO_CUDA}; use --device cpu or --device auto")
     if device not in ("auto", "cpu"):
         raise ValueError(f"device {device!r}, expected auto, cpu or cuda")
-    from hyphae_gpu.backends.cpu.backend import CpuBackend  # noqa: PLC0415 - numba takes a second to load
+    from hyphae_gpu.backends.cpu.backend import CpuBackend
 
     reason = "asked for" if device == "cpu" else f"CUDA not taken: {NO_CUDA}"
     return Selection(backend=CpuBackend(threads=threads), why=f"cpu, {_count(threads)} ({reason})")

@@ -1,0 +1,82 @@
+"""The command `hyphae-gpu`: arguments -> settings -> engine. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+import typer
+
+from hyphae_gpu.commands import machine, read, work
+from hyphae_gpu.commands.session import INTERRUPTED, say, unwrapped
+
+_ABOUT = """Memory that travels through a swarm of agents by itself.
+
+Agents write down what they learn. hyphae-gpu places each piece by its meaning, links it to its neighbours, and lets
+news of it spread from link to link as far as its importance carries. What reaches an agent lands in that agent's inbox:
+nobody has to ask. Nothing else is needed: a PostgreSQL is built in (./hyphae-data); DATABASE_URL names one of yours.
+"""
+
+_EXAMPLES = """[bold]Try it:[/]  hyphae-gpu demo
+
+[bold]Use it:[/]  hyphae-gpu ingest rows.jsonl --embed lsa   (put knowledge in)
+         hyphae-gpu run                             (let it travel, one epoch)
+         hyphae-gpu inbox ana                       (read what reached ana)
+"""
+
+app = typer.Typer(
+    name="hyphae-gpu",
+    help=unwrapped(_ABOUT),
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for commands in (work, read, machine):
+    commands.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        sys.stdout.write(f"hyphae-gpu {installed('hyphae-gpu')}\n")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line and exit with the code that interfaces promise."""
+    for stop in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(stop) is signal.SIG_DFL:
+            signal.signal(stop, _leave)
+    try:
+        app(prog_name="hyphae-gpu")
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        _forget_stdout()
+        sys.exit(0)
+    except SystemExit:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_stdout()
+        raise
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Leave as by an exception, so that what is open is closed: transactions, locks, the built-in server."""
+    sys.exit(128 + number)
+
+
+def _forget_stdout() -> None:
+    """Send what is left for a reader who went away (`| head`) nowhere, so that the shutdown does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,158 @@
+"""What every command has: the settings in force, a place for results (stdout) and one for progress (stderr)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hyphae_gpu.errors import HyphaeError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hyphae_gpu.commands.watch import Watch
+    from hyphae_gpu.config import Effective, Settings
+    from hyphae_gpu.store import Store
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One command's settings and outputs."""
+
+    effective: Effective
+    as_json: bool
+    quiet: bool
+
+    @classmethod
+    def begin(cls, flags: Mapping[str, Any], *, config: Path | None, as_json: bool, quiet: bool) -> Session:
+        """Gather the settings; raises UsageError where one cannot be met."""
+        from hyphae_gpu.config import effective
+
+        gathered = effective(flags, config=config)
+        for name in gathered.ignored:
+            say(f"warning: {name} is set but is no setting; `hyphae-gpu config` lists them")
+        return cls(effective=gathered, as_json=as_json, quiet=quiet)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.effective.settings
+
+    def show(self, result: Mapping[str, Any], *readable: RenderableType) -> None:
+        """Print the result: one JSON object with --json, else the readable form."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(result, ensure_ascii=False, allow_nan=False, default=plain) + "\n")
+        else:
+            from rich.console import Console
+
+            console = Console(soft_wrap=False, highlight=False)
+            for part in readable:
+                console.print(part, markup=False)
+        sys.stdout.flush()
+
+    def watch(self) -> Watch:
+        """Return a progress that shows on stderr; a context manager."""
+        from hyphae_gpu.commands.watch import Watch
+
+        return Watch(quiet=self.quiet)
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold for numpy's numbers and arrays, times and paths."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def say(message: str) -> None:
+    """Write one message to stderr under the program's name."""
+    sys.stderr.write(f"hyphae-gpu: {message}\n")
+    sys.stderr.flush()
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn errors that a user can meet into one message and the exit code that interfaces promise."""
+    try:
+        yield
+    except HyphaeError as error:
+        say(str(error))
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        say("interrupted; what was written before is kept whole")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def open_session_store(session: Session, *, hold: bool) -> Store:
+    """Open the store that the settings name; `hold` takes the project's lock for writing."""
+    from hyphae_gpu.store import open_store
+
+    settings = session.settings
+    return open_store(
+        database_url=settings.database_url, data_dir=settings.data_dir, project=settings.project, hold=hold
+    )
+
+
+def moment(text: str | None) -> int | None:
+    """Return a time given as ISO 8601 with zone or epoch seconds in microseconds; raises UsageError."""
+    if text is None:
+        return None
+    from hyphae_gpu.ingest.times import microseconds
+
+    try:
+        return microseconds(_number(text))
+    except ValueError as error:
+        raise UsageError(f"--as-of {error}") from None
+
+
+def _number(text: str) -> str | int | float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun, as ``1,024 rows``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> RenderableType:
+    """Return a table that fits 80 columns; numbers stand to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    shown = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        numbers = bool(rows) and all(isinstance(row[place], int | float) for row in rows)
+        shown.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+    return shown
+
+
+def pairs(title: str, values: Mapping[str, Any]) -> RenderableType:
+    """Return names and values, one pair a line."""
+    return table((title, ""), list(values.items()))
+
+
+def unwrapped(text: str) -> str:
+    """Join the lines of each paragraph, so that help pages can wrap them to the terminal."""
+    return "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in cleandoc(text).split("\n\n"))
