@@ -63,6 +63,21 @@ class AccessLog:
 
 
 @dataclass(kw_only=True)
+class AccessPairs:
+    """The (agent, live cell) pairs that count in an epoch (spec 1.3), sorted by (agent, cell): one row a pair.
+
+    agents, cells int32 node numbers; recencies float32, multiples of 2^-12 in [0.05, 1].
+    """
+
+    agents: I32
+    cells: I32
+    recencies: F32
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+
+@dataclass(kw_only=True)
 class EdgeTable:
     """Edges as stored, sorted by (source, target, type): one row an edge, columns as `swarm.Edges`."""
 

@@ -10,7 +10,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-
 import torch
 
 from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
@@ -55,7 +54,7 @@ class Backend(Protocol):
     def equal_rows(
         self, known: npt.NDArray[np.int8], images: npt.NDArray[np.int8], wanted: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int64]:
-        """Return which distinct image each wanted row has: known ones first, then new ones as they appear (spec 2.6)."""
+        """Return each wanted row's distinct image: known ones first, then new ones as they appear (spec 2.6)."""
 
     def nearest_linked(
         self,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from hyphae_gpu.backends.cpu import gate, losses, relax
+from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
 
 _T = TypeVar("_T")
@@ -21,7 +22,7 @@ _JOBS_A_THREAD = 8
 _FIRST_RECORDS = 1 << 18
 
 
-class CpuBackend:
+class CpuBackend(GraphOperations):
     """The CPU as a `Backend`; results do not depend on `threads`."""
 
     name = "cpu"
