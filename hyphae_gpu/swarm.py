@@ -124,19 +124,30 @@ class Nodes(_Columns):
 
         `interests` is float32 [n, 9]; a row of zeros declares none. Raises ValueError on a wrong dtype or shape.
         """
-        host = np.asarray(vectors)
-        images = quantise(host)
-        declared = np.zeros((len(host), len(KnowledgeType)), np.float32) if interests is None else np.asarray(interests)
-        rows = np.full(len(host), -1, np.int32)
-        having = np.flatnonzero(declared.any(axis=1))
-        rows[having] = np.arange(len(having))
+        images = quantise(np.asarray(vectors))
+        count = len(images)
+        return cls.of_images(
+            images,
+            lengths(images),
+            types=np.zeros(count, np.int8) if types is None else types,
+            layers=np.zeros(count, np.int8) if layers is None else layers,
+            interests=np.zeros((count, len(KnowledgeType)), np.float32) if interests is None else interests,
+        )
+
+    @classmethod
+    def of_images(cls, images: Column, lengths: Column, *, types: Column, layers: Column, interests: Column) -> Nodes:
+        """Make nodes whose images are known; `interests` float32 [n, 9], a row of zeros declares none."""
+        declared = as_tensor(interests)
+        having = torch.nonzero(declared.any(dim=1)).flatten()
+        rows = torch.full((len(declared),), -1, dtype=torch.int32)
+        rows[having] = torch.arange(len(having), dtype=torch.int32)
         return cls(
-            types=as_tensor(np.zeros(len(host), np.int8) if types is None else types),
-            layers=as_tensor(np.zeros(len(host), np.int8) if layers is None else layers),
+            types=as_tensor(types),
+            layers=as_tensor(layers),
             images=as_tensor(images),
-            lengths=as_tensor(lengths(images)),
-            interest_rows=as_tensor(rows),
-            interests=as_tensor(declared[having]),
+            lengths=as_tensor(lengths),
+            interest_rows=rows,
+            interests=declared[having],
         )
 
 

@@ -32,7 +32,7 @@ def propagate(
 
 
 def origins(backend: Backend, nodes: Nodes, diffs: Diffs) -> WaveState:
-    """Return E_0: every diff at its origin, whose gate is not asked (spec 3.5); none where E0 or max_hops is below 1."""
+    """Return E_0: every diff at its origin, its gate not asked; none where E0 or max_hops is below 1 (spec 3.5)."""
     starts = (diffs.energies >= 1) & (diffs.max_hops >= 1)
     rows = torch.nonzero(starts).flatten()
     offsets = torch.zeros(len(diffs) + 1, dtype=torch.int64, device=rows.device)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from threading import local
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,15 @@ from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes,
 
 _T = TypeVar("_T")
 Arrays = tuple[npt.NDArray[np.generic], ...]
+#: numba's stubs know no argument lists; the kernels' docstrings do.
+_advance: Any = relax.advance
+_scores: Any = gate.scores
+_losses: Any = losses.losses
 _JOBS_A_THREAD = 8
 _FIRST_RECORDS = 1 << 18
+#: dtypes of a state's and of offers' columns, in the order of the dataclasses' fields
+_STATE_KINDS: tuple[Any, ...] = (np.int32, np.int32, np.int32, np.int32, np.float64, np.bool_)
+_OFFER_KINDS: tuple[Any, ...] = (np.int64, np.int64, np.int32, np.int32, np.int32)
 
 
 class CpuBackend(GraphOperations):
@@ -77,7 +84,7 @@ class CpuBackend(GraphOperations):
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
         out = np.empty(len(diff_rows), np.float64)
-        gate.scores(
+        _scores(
             _numpy(nodes.images, nodes.lengths, nodes.interest_rows, nodes.interests),
             _numpy(diffs.images, diffs.lengths, diffs.knowledge_types, diffs.saliences.double()),
             *_numpy(diff_rows, node_rows),
@@ -91,7 +98,7 @@ class CpuBackend(GraphOperations):
         """See `Backend.losses`."""
         out = np.empty(len(sources), np.bool_)
         counter = rules.epoch * relax.ROUND_LIMIT + round_
-        losses.losses(_keys(rules), _threshold(rules), counter, *_numpy(sources, targets, diffs), out)
+        _losses(_keys(rules), _threshold(rules), counter, *_numpy(sources, targets, diffs), out)
         return torch.from_numpy(out)
 
     def _map(self, job: Callable[[npt.NDArray[np.int64]], _T], jobs: list[npt.NDArray[np.int64]]) -> list[_T]:
@@ -114,17 +121,16 @@ def _threshold(rules: GossipRules) -> np.uint64:
 
 
 def _run_job(
-    rows: npt.NDArray[np.int64], arguments: tuple[object, ...], scratch: Arrays, limited: bool
+    rows: npt.NDArray[np.int64], arguments: tuple[Any, ...], scratch: Arrays, limited: bool
 ) -> Iterator[tuple[Arrays, Arrays, npt.NDArray[np.int64]]]:
     """Advance the diffs at `rows`, with fresh and larger buffers whenever they are full."""
     records, offers = _FIRST_RECORDS, _FIRST_RECORDS if limited else 0
     while len(rows):
         sizes = np.empty(len(rows), np.int64)
-        ints = [np.empty(records, np.int32) for _ in range(4)]
-        out = (sizes, *ints, np.empty(records, np.float64), np.empty(records, np.bool_))
-        offered = tuple(np.empty(offers, kind) for kind in (np.int64, np.int64, np.int32, np.int32, np.int32))
+        out = (sizes, *(np.empty(records, kind) for kind in _STATE_KINDS))
+        offered = tuple(np.empty(offers, kind) for kind in _OFFER_KINDS)
         counts = np.zeros(5, np.int64)
-        done = relax.advance(rows, *arguments, scratch, out, offered, counts)
+        done = _advance(rows, *arguments, scratch, out, offered, counts)
         if done < 0:
             raise RuntimeError(f"a diff reached {relax.ROUND_LIMIT} rounds in one epoch (spec 3.10)")
         used, rows = sizes[:done], rows[done:]
@@ -144,8 +150,7 @@ def _gather(
         sizes[order] = np.concatenate([kept[0] for kept, _, _ in parts])
     offsets = np.zeros(diffs + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    kinds = (np.int32, np.int32, np.int32, np.int32, np.float64, np.bool_)
-    columns = tuple(np.empty(int(offsets[-1]), kind) for kind in kinds)
+    columns = tuple(np.empty(int(offsets[-1]), kind) for kind in _STATE_KINDS)
     first = 0
     for kept, _, _ in parts:
         rows = order[first : first + len(kept[0])]
@@ -153,9 +158,10 @@ def _gather(
         relax.place(rows, offsets, kept, columns)
     names = [spec.name for spec in fields(WaveState)]
     state = WaveState(**dict(zip(names, map(torch.from_numpy, (offsets, *columns)), strict=True)))
-    offered = [np.concatenate([offers[i] for _, offers, _ in parts]) if parts else [] for i in range(5)]
-    kinds = (np.int64, np.int64, np.int32, np.int32, np.int32)
-    arrays = (torch.from_numpy(np.asarray(column, kind)) for column, kind in zip(offered, kinds, strict=True))
+    offered = (
+        torch.from_numpy(np.concatenate([np.empty(0, kind), *(offers[i] for _, offers, _ in parts)]))
+        for i, kind in enumerate(_OFFER_KINDS)
+    )
     counts = GossipCounts()
     for _, _, part in parts:
         counts.add(
@@ -166,4 +172,4 @@ def _gather(
                 rounds=int(part[relax.ROUNDS]),
             )
         )
-    return state, Offers(**dict(zip([spec.name for spec in fields(Offers)], arrays, strict=True))), counts
+    return state, Offers(**dict(zip([spec.name for spec in fields(Offers)], offered, strict=True))), counts

@@ -1,0 +1,90 @@
+"""The first step of an epoch: what rows since the last one mean for diffs and times (spec 8.1, 3.1, 6.5)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hyphae_gpu.energies import initial_energy, units
+from hyphae_gpu.state import PENDING_CREATED, PENDING_UPDATED, SETTLED, DiffTable, SwarmState
+from hyphae_gpu.swarm import Diffs, as_tensor
+from hyphae_gpu.vectors import lengths, quantise
+from hyphae_gpu.vocabulary import DiffType
+
+
+def take_in(
+    state: SwarmState, as_of: int, *, ttl_epochs: int, max_hops: int
+) -> tuple[DiffTable, npt.NDArray[np.int64]]:
+    """Make a `created` diff of each new cell and an `updated` one of each changed cell; return them and what ends.
+
+    Changes `state` in place: marks are cleared, an updated cell is accessed now (spec 6.6), access rows up to `as_of`
+    restore their cells (spec 6.5), the new diffs stand behind the older live ones. Returned are the new diffs and the
+    numbers of older ones that end before their time: those of updated and superseded cells (spec 6.6).
+    """
+    nodes = state.nodes
+    nodes.last_access[nodes.pending == PENDING_UPDATED] = as_of
+    known = state.accesses.at <= as_of
+    np.maximum.at(nodes.last_access, state.accesses.cells[known], state.accesses.at[known])
+
+    origins = state.diffs.origins
+    ends = (nodes.pending[origins] == PENDING_UPDATED) | (nodes.superseded_by[origins] >= 0)
+    ended = state.diffs.numbers[ends]
+    new = _diffs_of(state, ttl_epochs=ttl_epochs, max_hops=max_hops)
+    nodes.pending[:] = SETTLED
+    state.diffs = joined(rows_of(state.diffs, ~ends), new)
+    state.next_diff += len(new)
+    return new, ended
+
+
+def _diffs_of(state: SwarmState, *, ttl_epochs: int, max_hops: int) -> DiffTable:
+    nodes = state.nodes
+    speaks = np.isin(nodes.pending, (PENDING_CREATED, PENDING_UPDATED)) & (nodes.superseded_by < 0)
+    origins = np.flatnonzero(speaks & (nodes.knowledge_types >= 0)).astype(np.int32)
+    count = len(origins)
+    energies = initial_energy(nodes.saliences[origins], nodes.knowledge_types[origins])
+    made = DiffTable(
+        numbers=state.next_diff + np.arange(count, dtype=np.int64),
+        origins=origins,
+        sequence=state.sequences[origins].astype(np.int32),
+        types=np.where(nodes.pending[origins] == PENDING_CREATED, DiffType.CREATED, DiffType.UPDATED).astype(np.int8),
+        knowledge_types=nodes.knowledge_types[origins],
+        vectors=nodes.vectors[origins],
+        saliences=nodes.saliences[origins],
+        energies=energies.astype(np.float32),
+        units=units(energies),
+        max_hops=np.full(count, max_hops, np.int32),
+        ttl=np.full(count, ttl_epochs, np.int32),
+        epoch_created=np.full(count, state.epoch + 1, np.int32),
+    )
+    state.sequences[origins] += 1
+    return made
+
+
+def rows_of(table: DiffTable, rows: npt.NDArray[Any]) -> DiffTable:
+    """Return some rows of a table, by number or by mask."""
+    return DiffTable(**{spec.name: getattr(table, spec.name)[rows] for spec in fields(DiffTable)})
+
+
+def joined(first: DiffTable, second: DiffTable) -> DiffTable:
+    """Return the rows of both tables, one after the other."""
+    columns = ((spec.name, getattr(first, spec.name), getattr(second, spec.name)) for spec in fields(DiffTable))
+    return DiffTable(**{name: np.concatenate([a, b]) for name, a, b in columns})
+
+
+def as_diffs(table: DiffTable) -> Diffs:
+    """Return a table's rows as `swarm.Diffs`, ready to be propagated."""
+    images = quantise(table.vectors)
+    return Diffs(
+        numbers=as_tensor(table.numbers),
+        origins=as_tensor(table.origins),
+        types=as_tensor(table.types),
+        knowledge_types=as_tensor(table.knowledge_types),
+        images=as_tensor(images),
+        lengths=as_tensor(lengths(images)),
+        saliences=as_tensor(table.saliences),
+        energies=as_tensor(table.units),
+        max_hops=as_tensor(table.max_hops),
+    )
