@@ -57,7 +57,7 @@ BEACONS = (
     Beacon(
         topic="numerical precision",
         subpackage="numpy.linalg",
-        text="numerical precision, loss of accuracy, ill-conditioned matrix, rounding error, numerically unstable",
+        text="numerical precision, ill-conditioned or singular matrix, rounding, cancellation, numerically unstable",
         interests={"risk": 1.0, "preference": 0.5},
     ),
     Beacon(
@@ -75,7 +75,7 @@ BEACONS = (
     Beacon(
         topic="untrusted input",
         subpackage="scipy.io",
-        text="security, untrusted source, unpickling, execute arbitrary code, malicious file",
+        text="security, untrusted data, pickle, arbitrary code execution, malicious",
         interests={"risk": 1.0, "decision": 0.5},
     ),
 )

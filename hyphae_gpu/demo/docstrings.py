@@ -97,9 +97,7 @@ def _without_signature(lines: list[str]) -> list[str]:
     while lines and re.match(r"[A-Za-z_][\w.]*\(", lines[0]):
         end = next((at for at, line in enumerate(lines) if not line.strip()), len(lines))
         below = next((at for at in range(end, len(lines)) if lines[at].strip()), None)
-        if below is None:
-            break
-        lines = lines[below:]
+        lines = [] if below is None else lines[below:]
     return lines
 
 
