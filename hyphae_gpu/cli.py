@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from types import FrameType
@@ -61,22 +60,8 @@ def main() -> None:
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        _forget_stdout()
-        sys.exit(0)
-    except SystemExit:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _forget_stdout()
-        raise
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
     """Leave as by an exception, so that what is open is closed: transactions, locks, the built-in server."""
     sys.exit(128 + number)
-
-
-def _forget_stdout() -> None:
-    """Send what is left for a reader who went away (`| head`) nowhere, so that the shutdown does not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,6 +23,7 @@ from hyphae_gpu.errors import UsageError
 DEFAULT_FILE = Path("hyphae.toml")
 #: Variables of this prefix that are no settings: test hooks and the scripts' own.
 _NO_SETTINGS = {"HYPHAE_FAIL_POINT", "HYPHAE_REQUIRE_GPU", "HYPHAE_TORCH_INDEX"}
+_TESTS_OWN = "HYPHAE_TEST_"
 _INT32_MAX = 2**31 - 1
 
 
@@ -63,7 +64,7 @@ class Settings(BaseSettings):
     inbox_limit: int = Field(50, ge=1, le=_INT32_MAX, description="gossip entries an agent gets an epoch (spec 3.14)")
     beacon_limit: int = Field(50, ge=1, le=_INT32_MAX, description="entries a beacon passes on an epoch (spec 3.14)")
 
-    project: str = Field("default", pattern=r"^[a-z][a-z0-9_]{0,39}$", description="name of the project in the store")
+    project: str = Field("default", pattern=r"^[a-z0-9_]{1,40}$", description="name of the project in the store")
     data_dir: Path = Field(Path("hyphae-data"), description="folder of the embedded PostgreSQL")
     database_url: str | None = Field(
         None, alias="database_url", repr=False, description="PostgreSQL to use instead of the embedded one"
@@ -220,11 +221,12 @@ def _explain(refused: ValidationError, values: Mapping[str, Any], sources: Mappi
 
 def _reason(name: str, message: str) -> str:
     if name == "project":
-        return "expected a lower-case letter, then at most 39 lower-case letters, digits or underscores"
+        return "expected 1 to 40 of the characters a-z, 0-9 and _"
     message = message.removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 
 
 def _look_like_settings() -> tuple[str, ...]:
     known = _NO_SETTINGS | {variable(name) for name in Settings.model_fields}
-    return tuple(sorted(name for name in os.environ if name.startswith("HYPHAE_") and name not in known))
+    candidates = {name for name in os.environ if name.startswith("HYPHAE_") and not name.startswith(_TESTS_OWN)}
+    return tuple(sorted(candidates - known))

@@ -39,7 +39,15 @@ def doctor(session: Session) -> None:
 
     Example:  hyphae-gpu doctor
     """
-    from hyphae_gpu.doctor import examine
+    from hyphae_gpu.doctor import MARKS, examine, exit_code
 
     checks = examine(session.settings)
-    session.show({"checks": checks})
+    code = exit_code(checks)
+    shown = [(MARKS[check.state], check.name, check.found) for check in checks]
+    mend = [(check.name, check.fix) for check in checks if check.fix]
+    readable = [table(("", "what", "found"), shown)]
+    if mend:
+        readable += ["", table(("to mend", ""), mend)]
+    session.show({"fine": code == 0, "checks": checks}, *readable)
+    if code:
+        raise typer.Exit(code)

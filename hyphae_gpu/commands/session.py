@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
 from inspect import cleandoc
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,13 +54,15 @@ class Session:
     def show(self, result: Mapping[str, Any], *readable: RenderableType) -> None:
         """Print the result: one JSON object with --json, else the readable form."""
         if self.as_json:
-            sys.stdout.write(json.dumps(result, ensure_ascii=False, allow_nan=False, default=plain) + "\n")
+            sys.stdout.write(json.dumps(plain(result), ensure_ascii=False, allow_nan=False) + "\n")
         else:
             from rich.console import Console
 
-            console = Console(soft_wrap=False, highlight=False)
-            for part in readable:
-                console.print(part, markup=False)
+            console = Console(highlight=False)
+            with console.capture() as captured:
+                for part in readable:
+                    console.print(part, markup=False)
+            sys.stdout.write(captured.get())
         sys.stdout.flush()
 
     def watch(self) -> Watch:
@@ -68,20 +73,34 @@ class Session:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON can hold for numpy's numbers and arrays, times and paths."""
+    """Return a value in the types that JSON has: records as objects, arrays as lists, times and paths as text.
+
+    NaN and infinity, which JSON lacks, become null.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
-        return value.tolist()
-    if hasattr(value, "isoformat"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    return value if value is None or isinstance(value, int | float) else str(value)
 
 
 def say(message: str) -> None:
     """Write one message to stderr under the program's name."""
     sys.stderr.write(f"hyphae-gpu: {message}\n")
     sys.stderr.flush()
+
+
+def forget_stdout() -> None:
+    """Send what is left for a reader who went away (`| head`) nowhere, so that the end of the process is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -92,6 +111,9 @@ def guarded() -> Iterator[None]:
     except HyphaeError as error:
         say(str(error))
         raise typer.Exit(error.exit_code) from None
+    except BrokenPipeError:
+        forget_stdout()
+        raise typer.Exit(0) from None
     except KeyboardInterrupt:
         say("interrupted; what was written before is kept whole")
         raise typer.Exit(INTERRUPTED) from None
