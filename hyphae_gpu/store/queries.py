@@ -1,0 +1,93 @@
+"""What people ask the store: its state, an inbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from hyphae_gpu.errors import UsageError
+from hyphae_gpu.store.postgres import Connection
+from hyphae_gpu.vocabulary import NodeType, names
+
+
+def status(connection: Connection, project: str) -> dict[str, Any]:
+    """Return the object of ``status --json`` (interfaces.md), within the caller's transaction.
+
+    Sums over epochs (deliveries, cut, throttled, lost, repaired) and live_cells come from the epochs' counts.
+    """
+    one = _One(connection)
+    nodes = dict(connection.execute("select type, count(*) from knowledge_nodes group by type"))
+    layers = dict(connection.execute("select layer, count(*) from knowledge_nodes group by layer"))
+    edges: dict[str, dict[str, int]] = {}
+    for kind_of, kind, count in connection.execute(
+        "select type, coalesce(kind, 'none'), count(*) from topology_edges group by 1, 2 order by 1, 2"
+    ):
+        edges.setdefault(kind_of, {})[kind] = count
+    last = connection.execute("select epoch, counts, state_hash from epochs order by epoch desc limit 1").fetchone()
+    live_cells = last[1].get("live_cells") if last else None
+    if live_cells is None:
+        live_cells = one(
+            "select count(*) from knowledge_nodes where type = 'cell' and superseded_by is null and not quarantined"
+        )
+    contradictions = dict(connection.execute("select status, count(*) from contradictions group by status"))
+    promotions = dict(connection.execute("select layer::text, count(*) from promotions group by layer"))
+    live = one("select count(*) from memory_diffs where ttl > 0")
+    return {
+        "project": project,
+        "epoch": last[0] if last else 0,
+        "nodes": {word: nodes.get(word, 0) for word in names(NodeType)},
+        "live_cells": live_cells,
+        "edges": edges,
+        "layers": [layers.get(layer, 0) for layer in range(3)],
+        "diffs": {"live": live, "expired": one("select count(*) from memory_diffs") - live},
+        "deliveries": _summed(connection, "deliveries"),
+        "inbox": one("select count(*) from inbox"),
+        "cut": _summed(connection, "cut"),
+        "contradictions": {word: contradictions.get(word, 0) for word in ("open", "resolved")},
+        "scenes": nodes.get("scene", 0),
+        "patterns": _summed(connection, "patterns"),
+        "promotions": {word: promotions.get(word, 0) for word in ("1", "2")},
+        "throttled": _summed(connection, "throttled"),
+        "lost": _summed(connection, "lost"),
+        "repaired": _summed(connection, "repaired"),
+        "state_hash": last[2] if last else None,
+    }
+
+
+class _One:
+    """Ask for a single number."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __call__(self, query: str) -> int:
+        row = self._connection.execute(query.encode()).fetchone()
+        return int(row[0]) if row and row[0] is not None else 0
+
+
+def _summed(connection: Connection, count: str) -> int:
+    row = connection.execute("select sum((counts->>%s)::bigint) from epochs", [count]).fetchone()
+    return int(row[0]) if row and row[0] is not None else 0
+
+
+def inbox(connection: Connection, agent_id: str, since: int | None, limit: int | None) -> list[dict[str, Any]]:
+    """Return an agent's entries of the epochs from `since` on: newest epoch first, gossip before beacons, by place.
+
+    Each is a dict: diff (id), diff_num, origin (id), text, diff_type, knowledge_type, via, epoch, place, hop, energy,
+    score, resonance, relevance, parent (id or None). Raises UsageError when there is no such agent.
+    """
+    agent = connection.execute("select num, type from knowledge_nodes where id = %s", [agent_id]).fetchone()
+    if agent is None or agent[1] != "agent":
+        what = f"{agent_id!r} is a {agent[1]}, not an agent" if agent else f"no agent {agent_id!r} in the store"
+        raise UsageError(what)
+    with connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(
+            "select d.id as diff, d.num as diff_num, o.id as origin, o.text, d.diff_type, d.knowledge_type, i.via, "
+            "i.epoch, i.place, i.hop, i.energy, i.score, i.resonance, i.relevance, p.id as parent "
+            "from inbox i join memory_diffs d on d.num = i.diff join knowledge_nodes o on o.num = d.origin "
+            "left join knowledge_nodes p on p.num = i.parent "
+            "where i.agent = %s and i.epoch >= %s order by i.epoch desc, i.via <> 'gossip', i.via, i.place limit %s",
+            [agent[0], since or 0, limit],
+        )
+        return cursor.fetchall()

@@ -1,0 +1,270 @@
+"""Small made-up rows and epochs, and what a store has to hold after them, worked out in plain Python."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hyphae_gpu.rows import Rows, schemas
+from hyphae_gpu.state import Checkpoint, DiffTable, EdgeTable, InboxTable, IndexArrays, SwarmState
+from hyphae_gpu.vocabulary import DiffType, EdgeKind, EdgeType
+
+DAY = 86_400_000_000
+NOW = 1_700_000_000_000_000
+
+
+def rows(
+    *,
+    dimension: int = 4,
+    cells: list[dict[str, Any]] | None = None,
+    agents: list[dict[str, Any]] | None = None,
+    beacons: list[dict[str, Any]] | None = None,
+    accesses: list[dict[str, Any]] | None = None,
+    edges: list[dict[str, Any]] | None = None,
+    space: str = "given",
+    embedder: dict[str, Any] | None = None,
+) -> Rows:
+    """Rows from dicts; what a cell leaves out gets a plain value, `row` counts over all kinds in the order given."""
+    kinds = {"cell": cells, "agent": agents, "beacon": beacons, "access": accesses, "edge": edges}
+    plain = {"knowledge_type": 5, "salience": 0.5, "confidence": 1.0, "created_at": NOW} | {
+        "embedding": [1.0] * dimension
+    }
+    tables, row = {}, 0
+    for kind, schema in schemas(dimension).items():
+        made = []
+        for given in kinds[kind] or []:
+            full = {"row": row} | (plain if kind == "cell" else {}) | given
+            made.append({field.name: full.get(field.name) for field in schema})
+            row += 1
+        tables[kind] = pa.Table.from_pylist(made, schema=schema)
+    return Rows(
+        dimension=dimension,
+        embedding_space=space,
+        cells=tables["cell"],
+        agents=tables["agent"],
+        beacons=tables["beacon"],
+        accesses=tables["access"],
+        edges=tables["edge"],
+        embedder_arrays=embedder or {},
+    )
+
+
+def swarm(cells: int = 12, agents: int = 3, beacons: int = 2, dimension: int = 4, seed: int = 0) -> Rows:
+    """A little swarm with something in every column."""
+    rng = np.random.default_rng(seed)
+
+    def vector() -> list[float]:
+        return [float(x) for x in rng.normal(size=dimension).astype(np.float32)]
+
+    return rows(
+        dimension=dimension,
+        agents=[
+            {
+                "id": f"agent-{i}",
+                "embedding": vector() if i % 2 else None,
+                "interests": [float(np.float32(x)) for x in rng.random(9)] if i % 2 else None,
+                "trust": 0.5 if i % 2 else None,
+                "sponsor": "agent-0" if i else None,
+            }
+            for i in range(agents)
+        ],
+        cells=[
+            {
+                "id": f"cell-{i} \u00e9\u4e16",
+                "text": None if i == 3 else f"text {i} \U0001f344 'quoted' \\ \t",
+                "embedding": vector(),
+                "knowledge_type": i % 9,
+                "salience": float(np.float32(rng.random())),
+                "agent": f"agent-{i % agents}" if agents and i % 4 else None,
+                "created_at": NOW + i * DAY + 1,
+                "supersedes": "cell-0 \u00e9\u4e16" if i == 5 else None,
+                "claim_subject": "port" if i % 3 == 0 else None,
+                "claim_value": "" if i % 3 == 0 else None,
+                "stance": -0.5 if i % 2 else None,
+                "payload": '{"a": [1, 2]}' if i % 2 else None,
+            }
+            for i in range(cells)
+        ],
+        beacons=[
+            {
+                "id": f"beacon-{i}",
+                "agent": "agent-0",
+                "text": "watch",
+                "embedding": vector(),
+                "interests": [0.0] * 8 + [0.25],
+                "radius": 0.4 if i else None,
+            }
+            for i in range(beacons)
+        ],
+        accesses=[{"agent": "agent-0", "cell": f"cell-{i} \u00e9\u4e16", "at": NOW + i} for i in range(0, cells, 3)],
+        edges=[
+            {
+                "src": f"cell-{i} \u00e9\u4e16",
+                "tgt": f"cell-{i + 1} \u00e9\u4e16",
+                "type": i % 4,
+                "weight": 0.5,
+                "bandwidth": 3 if i % 2 else None,
+            }
+            for i in range(cells - 1)
+        ],
+    )
+
+
+def edges(keys: list[tuple[int, int, int]], kind: int = EdgeKind.NEAR, weight: float = 0.5) -> EdgeTable:
+    keys = sorted(keys)
+    count = len(keys)
+    columns = np.array(keys, np.int64).reshape(count, 3)
+    kinds = np.where(
+        columns[:, 2] == EdgeType.SEMANTIC, kind, np.where(columns[:, 2] == EdgeType.CAUSAL, EdgeKind.ACCESS, 0)
+    )
+    return EdgeTable(
+        sources=columns[:, 0].astype(np.int32),
+        targets=columns[:, 1].astype(np.int32),
+        types=columns[:, 2].astype(np.int8),
+        kinds=kinds.astype(np.int8),
+        weights=np.full(count, weight, np.float32),
+        bandwidths=np.full(count, -1, np.int32),
+    )
+
+
+def index(points: int, dimension: int, seed: int = 0) -> IndexArrays:
+    rng = np.random.default_rng(seed)
+    return IndexArrays(
+        founders=np.arange(points, dtype=np.int32),
+        vectors=rng.normal(size=(points, dimension)).astype(np.float32),
+        levels=rng.integers(1, 3, points).astype(np.int32),
+        links=rng.integers(-1, max(1, points), points * 5).astype(np.int32),
+        entry_point=int(points > 0) - 1,
+        max_level=2,
+    )
+
+
+def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
+    """A made-up epoch after `state` that touches every table."""
+    rng = np.random.default_rng(seed)
+    count, wide = len(state.nodes), state.dimension
+    cells = np.flatnonzero(state.nodes.types == 0)
+    agents = np.flatnonzero(state.nodes.types == 1).astype(np.int32)
+    beacons = np.flatnonzero(state.nodes.types == 3).astype(np.int32)
+    held = {
+        key: i
+        for i, key in enumerate(zip(state.topology.sources, state.topology.targets, state.topology.types, strict=True))
+    }
+    pairs = {
+        (int(a), int(b), int(t))
+        for a, b, t in zip(*rng.integers(0, count, (2, 3 * count)), rng.integers(0, 2, 3 * count), strict=True)
+        if a != b
+    }
+    going = {(int(a), int(b), int(t)) for (a, b, t), i in held.items() if i % 3 == 0} - pairs
+    origins = rng.choice(cells, diffs).astype(np.int32)
+    sequence = np.array([state.sequences[o] + int((origins[:i] == o).sum()) for i, o in enumerate(origins)], np.int32)
+    made = DiffTable(
+        numbers=state.next_diff + np.arange(diffs),
+        origins=origins,
+        sequence=sequence,
+        types=rng.integers(0, len(DiffType), diffs).astype(np.int8),
+        knowledge_types=state.nodes.knowledge_types[origins],
+        vectors=state.nodes.vectors[origins],
+        saliences=state.nodes.saliences[origins],
+        energies=rng.random(diffs).astype(np.float32) * 10,
+        units=rng.integers(1, 10000, diffs).astype(np.int32),
+        max_hops=np.full(diffs, 64, np.int32),
+        ttl=np.full(diffs, 2, np.int32),
+        epoch_created=np.full(diffs, state.epoch + 1, np.int32),
+    )
+    targets = [(a, via) for a in agents for via in (-1, *beacons)]
+    entries = [(a, int(d), via) for a, via in targets for d in made.numbers]
+    size = len(entries)
+    return Checkpoint(
+        epoch=state.epoch + 1,
+        started_at=NOW + 10 * DAY + state.epoch,
+        as_of=NOW + 9 * DAY,
+        moved=agents,
+        moved_vectors=rng.normal(size=(len(agents), wide)).astype(np.float32),
+        accessed=cells[:2].astype(np.int32),
+        accessed_at=np.full(len(cells[:2]), NOW + 5 * DAY + state.epoch),
+        new_diffs=made,
+        ended_diffs=state.diffs.numbers[:1],
+        removed_edges=edges(sorted(going)),
+        written_edges=edges(sorted(pairs), kind=EdgeKind.FAR, weight=float(np.float32(rng.random() * 0.9 + 0.05))),
+        inbox=InboxTable(
+            agents=np.array([e[0] for e in entries], np.int32),
+            diffs=np.array([e[1] for e in entries], np.int64),
+            vias=np.array([e[2] for e in entries], np.int32),
+            hops=rng.integers(0, 9, size).astype(np.int32),
+            energies=rng.random(size).astype(np.float32),
+            scores=rng.random(size),
+            resonances=rng.integers(0, 2**60, size),
+            relevances=rng.random(size),
+            parents=rng.integers(-1, count, size).astype(np.int32),
+            places=np.tile(np.arange(diffs, dtype=np.int32), len(targets)),
+        ),
+        index=index(state.epoch + count, wide, seed),
+        seconds={"gossip": 0.5},
+        counts={"deliveries": 7, "cut": 1, "live_cells": 5},
+        state_hash=f"hash-{state.epoch + 1}",
+        settings={"fanout": 10},
+    )
+
+
+def after(state: SwarmState, done: Checkpoint) -> SwarmState:
+    """What `load` has to return once `done` was written on top of `state`."""
+    new = copy.deepcopy(state)
+    new.epoch = done.epoch
+    new.nodes.pending[:] = 0
+    new.nodes.vectors[done.moved] = done.moved_vectors
+    new.nodes.placed[done.moved] = True
+    new.nodes.last_access[done.accessed] = done.accessed_at
+    ttl = np.where(np.isin(state.diffs.numbers, done.ended_diffs), 0, state.diffs.ttl - 1)
+    new.diffs.ttl = ttl.astype(np.int32)
+    alive = ttl > 0
+    new.diffs = DiffTable(
+        **{
+            spec.name: np.concatenate([getattr(new.diffs, spec.name)[alive], getattr(done.new_diffs, spec.name)])
+            for spec in fields(DiffTable)
+        }
+    )
+    new.next_diff += len(done.new_diffs)
+    np.add.at(new.sequences, done.new_diffs.origins, 1)
+    kept = edge_dict(state.topology)
+    for key in edge_dict(done.removed_edges):
+        kept.pop(key, None)
+    kept |= edge_dict(done.written_edges)
+    new.topology = done.written_edges if not kept else _edges_of(kept)
+    if done.index is not None:
+        new.index = done.index
+    return new
+
+
+def edge_dict(table: EdgeTable) -> dict[tuple[int, int, int], tuple[Any, ...]]:
+    columns = [getattr(table, spec.name).tolist() for spec in fields(EdgeTable)]
+    return {(s, t, k): rest for s, t, k, *rest in zip(*columns, strict=True)}
+
+
+def _edges_of(kept: dict[tuple[int, int, int], Any]) -> EdgeTable:
+    whole = [(*key, *kept[key]) for key in sorted(kept)]
+    kinds = (np.int32, np.int32, np.int8, np.int8, np.float32, np.int32)
+    columns = [np.array(column, kind) for column, kind in zip(zip(*whole, strict=True), kinds, strict=True)]
+    return EdgeTable(**dict(zip([spec.name for spec in fields(EdgeTable)], columns, strict=True)))
+
+
+def differences(one: Any, other: Any, place: str = "state") -> list[str]:
+    """Where two states differ in value, dtype or shape: paths like ``state.nodes.vectors``; empty when equal."""
+    if isinstance(one, np.ndarray):
+        same = (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        )
+        return [] if same else [f"{place}: {one.dtype}{one.shape} against {other.dtype}{other.shape}"]
+    if hasattr(one, "__dataclass_fields__"):
+        return [
+            d
+            for spec in fields(one)
+            for d in differences(getattr(one, spec.name), getattr(other, spec.name), f"{place}.{spec.name}")
+        ]
+    return [] if one == other else [f"{place}: {one} against {other}"]
