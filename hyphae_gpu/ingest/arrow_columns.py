@@ -55,6 +55,7 @@ def _is_claim(kind: pa.DataType) -> bool:
 
 
 _ALLOWED: Final = {
+    Sort.ID: (lambda kind: _is_text(kind) or pa.types.is_integer(kind), "string or int64"),
     Sort.TEXT: (_is_text, "string"),
     Sort.WORD: (_is_text, "string"),
     Sort.NUMBER: (_is_number, "a number"),
@@ -80,12 +81,14 @@ def column_of(name: str, field: Field, column: pa.Array, keys: I64, intake: Inta
     problems = intake.problems
     if pa.types.is_null(column.type):
         return {}
-    found: pa.Array | None
+    found: pa.Array | None = None
     match field.sort:
         case Sort.CLAIM:
             return _claims(name, column, keys, problems)
         case Sort.VECTOR:
             found = vectors_of(name, column, keys, intake)
+        case Sort.ID:
+            found = _ids(name, column, keys, problems)
         case Sort.TEXT:
             found = texts_of(name, column, keys, problems)
         case Sort.WORD:
@@ -125,6 +128,16 @@ def texts_of(name: str, column: pa.Array, keys: I64, problems: Problems) -> pa.A
     problems.add_where(keys, nul, f"NUL in text {name}")
     bad = broken | nul
     return pc.if_else(pa.array(bad), pa.scalar(None, pa.string()), column) if bad.any() else column
+
+
+def _ids(name: str, column: pa.Array, keys: I64, problems: Problems) -> pa.Array:
+    """Return ids as large_string or int64; 64-bit offsets, so that the ids of a whole file fit one array."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    found = texts_of(name, column, keys, problems)
+    empty = pc.equal(pc.binary_length(found), 0).fill_null(False).to_numpy(zero_copy_only=False)
+    problems.add_where(keys, empty, f"{name} is empty")
+    return found.cast(pa.large_string())
 
 
 def _is_utf8(value: bytes | None) -> bool:

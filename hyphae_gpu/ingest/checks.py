@@ -50,10 +50,11 @@ def numbers_of(
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         rounded = values if field.wide else values.astype(np.float32)
-    inside = (values <= field.high) & (rounded <= field.high)
-    inside &= (rounded > field.low) if field.above_low else (rounded >= field.low)
-    inside &= (values > field.low) if field.above_low else (values >= field.low)
-    problems.add_where(keys, ~inside & ~absent, lambda row: f"{name} is {_number(values[row])}, expected {field.range}")
+    inside = np.ones(len(values), np.bool_)
+    for column in (values, rounded):
+        inside &= (column > field.low) if field.above_low else (column >= field.low)
+        inside &= (column < field.high) if field.below_high else (column <= field.high)
+    problems.add_where(keys, ~inside & ~absent, lambda row: f"{name} is {float(values[row])!r}, expected {field.range}")
     # -0.0 + 0.0 is 0.0: equal numbers are stored alike.
     return pa.array(rounded + rounded.dtype.type(0), mask=absent | ~inside)
 
@@ -64,7 +65,7 @@ def wholes_of(
     """Return integers as int32, null where absent; refused outside the field's range."""
     inside = (values >= int(field.low)) & (values <= int(field.high))
     problems.add_where(
-        keys, ~inside & ~absent, lambda row: f"{name} is {values[row]}, expected a whole number from {field.low:g} on"
+        keys, ~inside & ~absent, lambda row: f"{name} is {values[row]}, expected a whole number in {field.range}"
     )
     return pa.array(np.where(inside, values, 0).astype(np.int32), mask=absent | ~inside)
 
@@ -76,7 +77,3 @@ def check_ids(name: str, column: pa.Array, keys: I64, problems: Problems) -> Non
     problems.add_where(
         keys, sizes > ID_BYTES, lambda row: f"{name} has {sizes[row]} bytes, expected at most {ID_BYTES}"
     )
-
-
-def _number(value: float) -> str:
-    return format(float(value), ".9g")

@@ -15,6 +15,7 @@ from hyphae_gpu.vocabulary import EdgeType, KnowledgeType, names
 class Sort(Enum):
     """How a field is written in files, and the Arrow type that its checked column has."""
 
+    ID = auto()  # of graph files: text or an integer -> large_string or int64
     TEXT = auto()  # text -> string
     WORD = auto()  # one of the field's words -> int8 code
     NUMBER = auto()  # a real -> float32, or float64 where the field is `wide`
@@ -28,20 +29,21 @@ class Sort(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One field of a row. `low` and `high` are inclusive, unless `above_low` asks for more than `low`."""
+    """One field of a row. `low` and `high` are inclusive, unless `above_low` or `below_high` say otherwise."""
 
     sort: Sort
     needed: bool = False
     low: float = 0.0
     high: float = 1.0
     above_low: bool = False
+    below_high: bool = False
     wide: bool = False
     words: tuple[str, ...] = ()
 
     @property
     def range(self) -> str:
         """The allowed range as messages write it."""
-        return f"{'(' if self.above_low else '['}{self.low:g}, {self.high:g}]"
+        return f"{'(' if self.above_low else '['}{self.low:.10g}, {self.high:.10g}{')' if self.below_high else ']'}"
 
 
 _ID: Final = Field(sort=Sort.TEXT, needed=True)
@@ -49,6 +51,8 @@ _TEXT: Final = Field(sort=Sort.TEXT)
 _UNIT: Final = Field(sort=Sort.NUMBER)
 _VECTOR: Final = Field(sort=Sort.VECTOR)
 _INTERESTS: Final = Field(sort=Sort.INTERESTS)
+WEIGHT: Final = Field(sort=Sort.NUMBER, needed=True, above_low=True)
+BANDWIDTH: Final = Field(sort=Sort.WHOLE, low=1.0, high=2.0**31 - 1)
 
 FIELDS: Final[dict[str, dict[str, Field]]] = {
     "cell": {
@@ -89,17 +93,17 @@ FIELDS: Final[dict[str, dict[str, Field]]] = {
         "src": _ID,
         "tgt": _ID,
         "type": Field(sort=Sort.WORD, needed=True, words=names(EdgeType)),
-        "weight": Field(sort=Sort.NUMBER, needed=True, above_low=True),
-        "bandwidth": Field(sort=Sort.WHOLE, low=1.0, high=2.0**31 - 1),
+        "weight": WEIGHT,
+        "bandwidth": BANDWIDTH,
     },
 }
 
 INTERESTS_TYPE: Final = pa.list_(pa.float32(), len(KnowledgeType))
 
 
-def unknown_field(kind: str, name: str) -> str:
-    """Return why a field that a kind does not have is refused."""
+def unknown_field(kind: str, name: str, fields: dict[str, Field]) -> str:
+    """Return why a field that rows of a kind do not have is refused."""
     if name == "interests":
-        return f"interests on a {kind}: only agents and beacons declare interests"
-    where = "; other data goes into payload" if kind == "cell" else ""
-    return f"unknown field {quote(name)} of {kind}, known are {', '.join(FIELDS[kind])}{where}"
+        return f"interests on {kind}: only agents and beacons declare interests"
+    where = "; other data goes into payload" if "payload" in fields else ""
+    return f"unknown field {quote(name)} of {kind}, known are {', '.join(fields)}{where}"

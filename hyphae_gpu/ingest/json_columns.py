@@ -28,7 +28,7 @@ _INT64 = 1 << 63
 def column_of(name: str, field: Field, values: list[Any], keys: I64, intake: Intake) -> dict[str, pa.Array]:
     """Return the checked columns that a field makes, of the types of `rows.schemas`; none where nothing is usable."""
     problems = intake.problems
-    found: pa.Array | None
+    found: pa.Array | None = None
     match field.sort:
         case Sort.CLAIM:
             return _claims(name, values, keys, problems)

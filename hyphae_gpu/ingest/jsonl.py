@@ -47,7 +47,7 @@ def read_jsonl(handle: BinaryIO, file: int, intake: Intake) -> None:
         if not row.keys() <= FIELDS[kind].keys():
             # The row is checked further: others may refer to it, and its other faults are reported too.
             for name in sorted(row.keys() - FIELDS[kind].keys())[:_FIELDS_NAMED]:
-                problems.add_one(place_key(file, number), unknown_field(kind, name))
+                problems.add_one(place_key(file, number), unknown_field(kind, name, FIELDS[kind]))
         waiting[kind].add(row, number, place)
         rows += 1
         size += len(line)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hyphae_gpu.ingest.arrow_columns import column_of, type_problem
 from hyphae_gpu.ingest.checks import check_ids, check_needed, nulls_of
-from hyphae_gpu.ingest.fields import FIELDS, Sort, unknown_field
+from hyphae_gpu.ingest.fields import FIELDS, Field, Sort, unknown_field
 from hyphae_gpu.ingest.intake import Chunk, Intake, check_embedding_given
 from hyphae_gpu.ingest.problems import I64, place_keys, quote
 
@@ -28,7 +28,7 @@ def read_parquet(path: Path, file: int, intake: Intake) -> None:
     try:
         with pq.ParquetFile(path) as source:
             kind = _kind_of(source.schema_arrow, file, intake)
-            if kind is None or not _columns_fine(source.schema_arrow, kind, file, intake):
+            if kind is None or not columns_fine(source.schema_arrow, FIELDS[kind], kind, file, intake):
                 intake.rows += source.metadata.num_rows
                 return
             start = 1
@@ -55,12 +55,12 @@ def _kind_of(schema: pa.Schema, file: int, intake: Intake) -> str | None:
     return None
 
 
-def _columns_fine(schema: pa.Schema, kind: str, file: int, intake: Intake) -> bool:
-    """Check names and types of the columns; faults are the file's, not a row's."""
-    fields = FIELDS[kind]
-    reasons = [unknown_field(kind, name) for name in schema.names if name not in fields]
-    reasons += [f"column {name} stands twice" for name in fields if schema.names.count(name) > 1]
-    reasons += [f"column {name} missing" for name, field in fields.items() if field.needed and name not in schema.names]
+def columns_fine(schema: pa.Schema, fields: dict[str, Field], kind: str, file: int, intake: Intake) -> bool:
+    """Return whether a file's columns have names and types that rows of `kind` may have; report what is wrong."""
+    found = schema.names
+    reasons = [unknown_field(kind, name, fields) for name in found if name not in fields]
+    reasons += [f"column {name} stands twice" for name in fields if found.count(name) > 1]
+    reasons += [f"column {name} missing" for name, field in fields.items() if field.needed and name not in found]
     for part in schema:
         if part.name in fields:
             reason = type_problem(part.type, fields[part.name].sort)

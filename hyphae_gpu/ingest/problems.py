@@ -83,6 +83,11 @@ class Problems:
         self.file_lost = True
         self.add_one(place_key(file, 0), reason)
 
+    @property
+    def any(self) -> bool:
+        """Whether any row was refused so far."""
+        return bool(self._many or self._single)
+
     def place(self, key: int) -> str:
         """Return how messages name a row, as ``cells.jsonl row 7``."""
         file, number = divmod(key, 1 << _NUMBER_BITS)
@@ -94,6 +99,11 @@ class Problems:
         if len(bad):
             first = sorted(self._reasons)[: BadInputError.shown]
             raise BadInputError([(self.place(key), "; ".join(self._reasons[key])) for key in first], len(bad))
+
+    def raise_if_file_lost(self) -> None:
+        """Raise BadInputError when a whole file was refused: checks between files would mislead."""
+        if self.file_lost:
+            self.raise_if_any()
 
     def _keep(self, key: int, reason: str) -> None:
         reasons = self._reasons

@@ -47,7 +47,7 @@ class Ids:
         ids, keys, types = ids.take(pa.array(order)), keys[order], types[order]
         coded = ids.dictionary_encode()
         codes = coded.indices.to_numpy()
-        first = _first_of_code(codes, len(coded.dictionary))
+        first = first_of_code(codes, len(coded.dictionary))
         repeated = first[codes] != np.arange(len(codes))
         problems.add_where(
             keys,
@@ -79,7 +79,7 @@ class Ids:
         return np.where(codes >= 0, types[codes] if len(types) else np.int8(_UNKNOWN), np.int8(_UNKNOWN))
 
 
-def _first_of_code(codes: npt.NDArray[np.int32], distinct: int) -> I64:
+def first_of_code(codes: npt.NDArray[np.int32], distinct: int) -> I64:
     """Return the position at which each code comes first."""
     first = np.empty(distinct, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
