@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from io import TextIOWrapper
 from types import FrameType
 
 import typer
@@ -55,6 +56,9 @@ def main() -> None:
     for stop in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(stop) is signal.SIG_DFL:
             signal.signal(stop, _leave)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal that lacks a character shows its code: no result is lost to an encoding.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="hyphae-gpu")
     except KeyboardInterrupt:

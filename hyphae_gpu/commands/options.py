@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from hyphae_gpu.commands.session import Session, guarded, unwrapped
+from hyphae_gpu.errors import UsageError
 
 #: Flags that say which store; every command that opens it takes them.
 STORE = ("project", "data_dir", "database_url")
@@ -93,6 +94,7 @@ def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., 
         def command(**given: Any) -> None:
             flags = {name: given.pop(name) for name in names}
             with guarded():
+                _check_text(flags | given)
                 session = Session.begin(
                     flags, config=given.pop("config"), as_json=given.pop("as_json"), quiet=given.pop("quiet")
                 )
@@ -105,6 +107,17 @@ def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., 
         return command
 
     return wrap
+
+
+def _check_text(given: Mapping[str, Any]) -> None:
+    """Refuse arguments that are no text in the terminal's encoding; raises UsageError."""
+    for name, value in given.items():
+        if isinstance(value, str) and _surrogates(value):
+            raise UsageError(f"{name.replace('_', '-')}: not valid text in this terminal's encoding, expected UTF-8")
+
+
+def _surrogates(value: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _flag(name: str) -> Any:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hyphae_gpu.store import Store
 
 INTERRUPTED = 130
+#: Characters of a title at most: two lines of a narrow terminal.
+TITLE_LENGTH = 140
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +121,12 @@ def guarded() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def open_session_store(session: Session, *, hold: bool) -> Store:
-    """Open the store that the settings name; `hold` takes the project's lock for writing."""
-    from hyphae_gpu.store import open_store
+def open_session_store(session: Session, *, hold: str | None = None) -> Store:
+    """Open the store that the settings name; `hold` is the command that takes the project's lock in order to write."""
+    from hyphae_gpu.config import fail_point
+    from hyphae_gpu.store import failpoints, open_store
 
+    failpoints.armed = fail_point()
     settings = session.settings
     return open_store(
         database_url=settings.database_url, data_dir=settings.data_dir, project=settings.project, hold=hold
@@ -178,3 +182,11 @@ def pairs(title: str, values: Mapping[str, Any]) -> RenderableType:
 def unwrapped(text: str) -> str:
     """Join the lines of each paragraph, so that help pages can wrap them to the terminal."""
     return "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in cleandoc(text).split("\n\n"))
+
+
+def title_of(row: Mapping[str, Any]) -> str:
+    """Return what a person calls a cell: its payload's title, else its text's first line, cut, else its id."""
+    payload = row.get("payload") or {}
+    title = payload.get("title") if isinstance(payload, Mapping) else None
+    words = " ".join(str(title or row.get("text") or row["origin"]).split())
+    return words if len(words) <= TITLE_LENGTH else words[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hyphae_gpu.commands.options import DEVICE, EPOCH, GOSSIP, STORE, with_settings
-from hyphae_gpu.commands.session import Session, counted, moment, open_session_store, pairs
+from hyphae_gpu.commands.session import Session, counted, moment, open_session_store, pairs, table
+from hyphae_gpu.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hyphae_gpu.engine import EpochReport
 
 #: The panel of the help page that these commands stand in.
 PANEL = "Let knowledge travel"
@@ -43,11 +51,11 @@ def ingest(
     """
     from hyphae_gpu.ingest import read_rows
 
-    with session.watch() as progress, open_session_store(session, hold=True) as store:
+    with session.watch() as progress, open_session_store(session, hold="ingest") as store:
         progress.stage(f"reading {counted(len(files), 'file')}")
         rows = read_rows(files, known=store.known(), embed=session.settings.embed, kind=kind, now=now())
         progress.stage(f"writing {counted(len(rows), 'row')}")
-        written = store.write_rows(rows, silent=no_diffs)
+        written = store.write_rows(rows, diffs=not no_diffs)
     session.show(written, pairs("Written", written))
 
 
@@ -70,9 +78,9 @@ def run(
     from hyphae_gpu.engine import run_epochs
 
     when = moment(as_of)
-    with session.watch() as progress, open_session_store(session, hold=True) as store:
+    with session.watch() as progress, open_session_store(session, hold="run") as store:
         reports = run_epochs(store, session.settings, epochs=epochs, as_of=when, progress=progress)
-    session.show({"epochs": reports})
+    session.show({"epochs": reports}, epochs_table(reports))
 
 
 @with_settings(*GOSSIP, *DEVICE)
@@ -89,21 +97,47 @@ def propagate(
 
     Example:  hyphae-gpu propagate --nodes n.parquet --edges e.parquet --diffs d.parquet --out deliveries.parquet
     """
+    from hyphae_gpu.engine import Clock
     from hyphae_gpu.engine import propagate as spread
     from hyphae_gpu.ingest.graph_files import read_graph, write_deliveries
 
-    seconds = {}
+    _can_be_written(out)
     with session.watch() as progress:
-        started = time.perf_counter()
-        progress.stage("reading the graph")
-        graph = read_graph(nodes, edges, diffs, max_hops=session.settings.max_hops)
-        seconds["read"] = time.perf_counter() - started
+        clock = Clock(progress)
+        with clock.stage("read"):
+            graph = read_graph(nodes, edges, diffs, max_hops=session.settings.max_hops)
         result = spread(graph.nodes, graph.edges, graph.diffs, session.settings, progress=progress)
-        progress.stage(f"writing {counted(len(result.deliveries), 'delivery', 'deliveries')}")
-        started = time.perf_counter()
-        write_deliveries(out, graph, result.deliveries, result.resonance)
-        seconds["write"] = time.perf_counter() - started
-    session.show({"counts": result.counts, "seconds": seconds})
+        with clock.stage("write"):
+            write_deliveries(out, graph, result.deliveries)
+    counts = vars(result.counts)
+    order = ("read", *result.seconds, "write")
+    seconds = {stage: (clock.seconds | result.seconds)[stage] for stage in order}
+    spent = {stage: f"{value:.2f} s" for stage, value in seconds.items()}
+    session.show(counts | {"seconds": seconds}, pairs("propagated", counts), "", pairs("time", spent))
+
+
+def _can_be_written(out: Path) -> None:
+    """Refuse a place for results that cannot hold them before the work is done; raises UsageError."""
+    if not out.parent.is_dir() or out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out {out}: cannot be written; expected a file in a folder that exists and is yours")
+
+
+def epochs_table(reports: Sequence[EpochReport]) -> RenderableType:
+    """Return what epochs did, one a line."""
+    columns = ("epoch", "live diffs", "deliveries", "hops, most", "inbox entries", "cut by limits", "seconds")
+    rows = [
+        (
+            report.epoch,
+            report.counts["live_diffs"],
+            report.counts["deliveries"],
+            len(report.counts["hops"]) - 1,
+            report.counts["inbox"],
+            report.counts["cut"],
+            f"{sum(spent for stage, spent in report.seconds.items() if '.' not in stage):.2f}",
+        )
+        for report in reports
+    ]
+    return table(columns, rows)
 
 
 def now() -> int:
