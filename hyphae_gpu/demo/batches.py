@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -43,7 +44,7 @@ class Beacon:
     @property
     def id(self) -> str:
         """The beacon's id, readable in an inbox."""
-        return f"beacon: {self.topic}"
+        return f"{self.topic} beacon"
 
 
 #: Questions that cross all libraries, and the maintainer who keeps asking each.
@@ -91,6 +92,7 @@ class Batch:
     news: bool
     rows: int
     cells: int
+    agents: int
 
 
 def agent_of(subpackage: str) -> str:
@@ -217,5 +219,13 @@ def _write(directory: Path, name: str, rows: list[dict[str, Any]], as_of: dateti
     path = directory / f"{name}.jsonl"
     lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    cells = sum(row["kind"] == "cell" for row in rows)
-    return Batch(name=name, path=path, as_of=as_of, news=name != "history", rows=len(rows), cells=cells)
+    kinds = Counter(row["kind"] for row in rows)
+    return Batch(
+        name=name,
+        path=path,
+        as_of=as_of,
+        news=name != "history",
+        rows=len(rows),
+        cells=kinds["cell"],
+        agents=kinds["agent"],
+    )

@@ -1,1 +1,6 @@
-"""What a run is told as: figures and a page."""
+"""A page for people about what a project's epochs did."""
+
+from hyphae_gpu.report.page import render, write_report
+from hyphae_gpu.report.record import Record
+
+__all__ = ["Record", "render", "write_report"]

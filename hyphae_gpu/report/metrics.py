@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hyphae_gpu.report.record import Epoch, Received, Record, Sent, Topology
+from hyphae_gpu.report.record import Epoch, InboxSize, Record, Topology
 from hyphae_gpu.vocabulary import KnowledgeType, names
 
 
 @dataclass(frozen=True, kw_only=True)
-class InboxSize:
-    """How many entries an agent has, by gossip and through its beacons."""
+class Totals:
+    """Diffs sent and how many of them are in an inbox; inbox entries; agents, and how many of them have one."""
 
-    agent: str
-    gossip: int
-    beacons: int
-
-    @property
-    def entries(self) -> int:
-        """All of them."""
-        return self.gossip + self.beacons
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reach:
-    """How far one diff came: distinct agents whose inbox it is in, and the most hops to one of them."""
-
-    sent: Sent
+    sent: int
+    arrived: int
+    entries: int
     agents: int
-    hops: int
+    reached: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +45,7 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Least, quartiles and greatest of a list of whole numbers, and their mean."""
+    """Least, quartiles and greatest of whole numbers, and their mean."""
 
     least: int
     lower: int
@@ -67,59 +55,43 @@ class Spread:
     mean: float
 
 
-def inbox_sizes(record: Record) -> list[InboxSize]:
-    """Return every agent's inbox size, the fullest first (ties: by name); agents without entries are there too."""
-    gossip: Counter[str] = Counter()
-    beacons: Counter[str] = Counter()
-    for entry in record.received:
-        (gossip if entry.via is None else beacons)[entry.agent] += 1
-    agents = {*record.agents, *gossip, *beacons}
-    sizes = [InboxSize(agent=agent, gossip=gossip[agent], beacons=beacons[agent]) for agent in agents]
+def totals(record: Record) -> Totals:
+    """Return what was sent and what arrived."""
+    return Totals(
+        sent=sum(total.diffs for total in record.types),
+        arrived=sum(total.arrived for total in record.types),
+        entries=sum(size.entries for size in record.sizes),
+        agents=len(record.sizes),
+        reached=sum(size.entries > 0 for size in record.sizes),
+    )
+
+
+def fullest(sizes: Sequence[InboxSize]) -> list[InboxSize]:
+    """Return the inboxes' sizes, the fullest first (ties: by agent)."""
     return sorted(sizes, key=lambda size: (-size.entries, size.agent))
 
 
-def reaches(record: Record) -> list[Reach]:
-    """Return how far each diff came, the farthest first: by agents, then hops (ties: lowest number)."""
-    by_diff: defaultdict[int, list[Received]] = defaultdict(list)
-    for entry in record.received:
-        by_diff[entry.diff].append(entry)
-    found = [
-        Reach(
-            sent=sent,
-            agents=len({entry.agent for entry in by_diff[sent.number]}),
-            hops=max((entry.hop for entry in by_diff[sent.number]), default=0),
-        )
-        for sent in record.sent
-    ]
-    return sorted(found, key=lambda reach: (-reach.agents, -reach.hops, reach.sent.number))
-
-
-def hops(received: Sequence[Received]) -> dict[int, int]:
+def hops(counted: Mapping[int, int]) -> dict[int, int]:
     """Return how many inbox entries arrived after each number of hops, from 0 to the greatest, none left out."""
-    counted = Counter(entry.hop for entry in received)
-    return {hop: counted[hop] for hop in range(max(counted, default=-1) + 1)}
+    return {hop: counted.get(hop, 0) for hop in range(max(counted, default=-1) + 1)}
 
 
 def scopes(record: Record) -> list[Scope]:
-    """Return energy and reach by knowledge type, in the vocabulary's order; types without diffs are left out."""
-    by_type: defaultdict[str, list[Reach]] = defaultdict(list)
-    for reach in reaches(record):
-        by_type[reach.sent.knowledge_type].append(reach)
+    """Return energy and reach by knowledge type, in the vocabulary's order, unknown ones last."""
+    order = [*names(KnowledgeType), *sorted(total.knowledge_type for total in record.types)]
     found = []
-    for name in [*names(KnowledgeType), *sorted(set(by_type) - set(names(KnowledgeType)))]:
-        group = by_type.get(name)
-        if not group:
-            continue
-        kept = [epoch.counts["by_type"][name] for epoch in record.epochs if name in epoch.counts.get("by_type", {})]
+    for total in sorted(record.types, key=lambda total: order.index(total.knowledge_type)):
+        by_epoch = (epoch.counts.get("by_type", {}).get(total.knowledge_type) for epoch in record.epochs)
+        kept = [part for part in by_epoch if part]
         waves = sum(part["diffs"] for part in kept)
         found.append(
             Scope(
-                knowledge_type=name,
-                diffs=len(group),
-                energy=max(reach.sent.energy for reach in group),
-                agents=_mean([reach.agents for reach in group]),
+                knowledge_type=total.knowledge_type,
+                diffs=total.diffs,
+                energy=total.energy,
+                agents=total.agents,
                 hops=max((part["hops_max"] for part in kept), default=None),
-                nodes=sum(part["reach_mean"] * part["diffs"] for part in kept) / waves if waves else None,
+                nodes=math.fsum(part["reach_mean"] * part["diffs"] for part in kept) / waves if waves else None,
                 hop_bound=max((part["hop_bound"] for part in kept), default=None),
                 node_bound=max((part["node_bound"] for part in kept), default=None),
             )
@@ -128,14 +100,9 @@ def scopes(record: Record) -> list[Scope]:
 
 
 def stage_seconds(epochs: Sequence[Epoch]) -> dict[str, list[float]]:
-    """Return wall seconds by stage, one value an epoch, stages in the order in which epochs name them, no parts."""
+    """Return wall seconds by stage, one value an epoch; stages in the order in which epochs name them, no parts."""
     stages = dict.fromkeys(stage for epoch in epochs for stage in epoch.seconds if "." not in stage)
     return {stage: [float(epoch.seconds.get(stage, 0.0)) for epoch in epochs] for stage in stages}
-
-
-def rounds(epochs: Sequence[Epoch]) -> list[int]:
-    """Return each epoch's gossip rounds, 0 where the epoch does not say."""
-    return [int(epoch.counts.get("rounds", 0)) for epoch in epochs]
 
 
 def spread(counted: Mapping[int, int]) -> Spread | None:
@@ -172,7 +139,3 @@ def degree_counts(topology: Topology, bins: int = 24) -> list[tuple[int, int, in
     return [
         (least + place * width, least + (place + 1) * width - 1, counted[place]) for place in range(max(counted) + 1)
     ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

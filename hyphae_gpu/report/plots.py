@@ -19,7 +19,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from hyphae_gpu.report.metrics import InboxSize, Scope
+from hyphae_gpu.report.metrics import Scope
+from hyphae_gpu.report.record import InboxSize
 
 #: Stand-in colour -> what the page puts there; no other colour may appear in a figure.
 _COLOURS = {

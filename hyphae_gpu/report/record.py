@@ -1,4 +1,4 @@
-"""What a report is made from: plain values that any store or test can supply."""
+"""What a report is made from: plain values that any store or test can supply, sums made where the rows are."""
 
 from __future__ import annotations
 
@@ -9,37 +9,76 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A diff: number; subject (what its origin is about, as a person names it) and title (its first sentence);
-    knowledge and diff type as words; maker (agent or None); energy in the paper's units; the epoch that made it.
+    """A diff, and how far it came.
+
+    subject, title: what its origin is about, as a person names it, and its first sentence; knowledge_type, diff_type:
+    words of the vocabulary; maker: an agent's id or None; energy: in the paper's units; agents: how many distinct
+    agents have it in their inbox; hops: most of them to one of these.
     """
 
-    number: int
     subject: str
     title: str
     knowledge_type: str
     diff_type: str
     maker: str | None
     energy: float
-    epoch: int
+    agents: int = 0
+    hops: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Received:
-    """An inbox entry: the diff's number; via None for gossip, else the beacon's id; place from 0 within its (agent,
-    via, epoch); parent: what handed it over, as a person names it, None where nothing did; own: whether the agent
-    works with that parent (has an access of it).
+    """An inbox entry.
+
+    via: None for gossip, else the beacon's id; parent: what handed it over, as a person names it, None where nothing
+    did; own: whether the agent works with that parent (has an access of it).
     """
 
+    sent: Sent
     agent: str
-    diff: int
     epoch: int
     hop: int
     energy: float
     score: float
     via: str | None = None
-    place: int = 0
     parent: str | None = None
     own: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inbox:
+    """Entries under one name, the best first: what an agent received, or what a beacon caught; entries: all of them."""
+
+    name: str
+    entries: int
+    shown: Sequence[Received]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InboxSize:
+    """How many entries an agent has, by gossip and through its beacons."""
+
+    agent: str
+    gossip: int = 0
+    beacons: int = 0
+
+    @property
+    def entries(self) -> int:
+        """All of them."""
+        return self.gossip + self.beacons
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeTotal:
+    """A knowledge type's diffs: how many, the strongest one's energy, how many of them are in an inbox, and in how many
+    distinct agents' inboxes one is on average.
+    """
+
+    knowledge_type: str
+    diffs: int
+    energy: float
+    arrived: int
+    agents: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +87,7 @@ class Epoch:
 
     A stage named ``topology.hnsw`` is a part of stage ``topology``. counts as the engine keeps them; read here, where
     present: diffs, deliveries, rounds; reach, quartiles of the nodes that a diff reached; by_type, a knowledge type's
-    diffs, energy, hop_bound, node_bound, hops_max and reach_mean (spec 4.3).
+    diffs, hop_bound, node_bound, hops_max and reach_mean (spec 4.3).
     """
 
     epoch: int
@@ -76,20 +115,23 @@ class Topology:
 class Record:
     """A whole project for `write_report`.
 
-    title, about: what was run, in words (plain text; about may be empty); nodes: count by node type; agents: every
-    agent's id; open_shares: of an agent, the share of diffs whose gate it opened; featured: agents to show, the first
-    ones by inbox where empty; settings: name -> value.
+    title, about: what was run, in words (plain text; about may be empty); nodes: count by node type; sizes: every
+    agent's inbox, in any order; hops: inbox entries by hops from the origin; types: by knowledge type; farthest: the
+    diffs that came farthest, the farthest first; inboxes, caught: what to show of agents and beacons; open_shares: of
+    an agent, the share of diffs whose gate it opened; settings: name -> value.
     """
 
     project: str
     title: str = "What travelled through the swarm"
     about: str = ""
     nodes: Mapping[str, int] = field(default_factory=dict)
-    agents: Sequence[str] = ()
-    sent: Sequence[Sent] = ()
-    received: Sequence[Received] = ()
+    sizes: Sequence[InboxSize] = ()
+    hops: Mapping[int, int] = field(default_factory=dict)
+    types: Sequence[TypeTotal] = ()
+    farthest: Sequence[Sent] = ()
+    inboxes: Sequence[Inbox] = ()
+    caught: Sequence[Inbox] = ()
     epochs: Sequence[Epoch] = ()
     topology: Topology = field(default_factory=Topology)
     open_shares: Mapping[str, float] = field(default_factory=dict)
-    featured: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -1,35 +1,28 @@
-"""Why an entry came, in words: the same for the terminal and the page."""
+"""Texts of an inbox in words, the same for the terminal and the page."""
 
 from __future__ import annotations
 
-from hyphae_gpu.report.record import Received, Sent
-
-#: What a diff type says about its origin.
-_HAPPENED = {
-    "created": "new",
-    "updated": "changed",
-    "superseded": "superseded",
-    "contradiction": "contradicted",
-    "pattern": "a pattern",
-    "promoted": "promoted",
-}
+from hyphae_gpu.report.record import Received
 
 
-def happened(sent: Sent) -> str:
-    """Return what a diff says about its origin: new, changed, ..."""
-    return _HAPPENED.get(sent.diff_type, sent.diff_type)
-
-
-def reason(entry: Received, sent: Sent) -> str:
+def reason(entry: Received) -> str:
     """Return why an entry came: from whom, over how many hops, through what, and how well it fits."""
-    parts = [f"from {sent.maker}" if sent.maker else "from nobody in particular"]
-    parts.append("at the origin" if entry.hop == 0 else f"{entry.hop} {'hop' if entry.hop == 1 else 'hops'}")
+    parts = [f"from {entry.sent.maker}" if entry.sent.maker else "from nobody named"]
+    parts.append(f"{entry.hop} {'hop' if entry.hop == 1 else 'hops'}")
     if entry.parent is not None:
-        if entry.via is not None:
-            parts.append(f"it passed {entry.parent}, which the beacon listens to")
+        if entry.parent == entry.sent.subject:
+            parts.append("straight from it")
+        elif entry.via is not None:
+            parts.append(f"past {entry.parent}, where the beacon listens")
         elif entry.own:
-            parts.append(f"came in through {entry.parent}, which this agent works with")
+            parts.append(f"through {entry.parent}, which it works with")
         else:
-            parts.append(f"came in through {entry.parent}, close in meaning")
+            parts.append(f"through {entry.parent}, near it in meaning")
     parts.append(f"score {entry.score:.2f}")
     return ", ".join(parts)
+
+
+def short(text: str, limit: int = 160) -> str:
+    """Return text on one line, cut to a limit."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

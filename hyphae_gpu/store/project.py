@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +19,11 @@ from hyphae_gpu.store.checkpoint import write_checkpoint
 from hyphae_gpu.store.embedded import EmbeddedServer
 from hyphae_gpu.store.engine_lock import EngineLock
 from hyphae_gpu.store.failpoints import fail_point
+from hyphae_gpu.store.history import history
 from hyphae_gpu.store.known import StoreKnown
 from hyphae_gpu.store.load import load_state
 from hyphae_gpu.store.postgres import Connection, Database, database_errors
+from hyphae_gpu.store.renewal import begin_anew
 from hyphae_gpu.store.write import write_rows
 
 
@@ -92,6 +94,11 @@ class Store:
         """Return what ingest asks while it checks rows (`rows.Known`)."""
         return StoreKnown(self._connection)
 
+    def begin_anew(self, purpose: str) -> None:
+        """Empty the project and note what it is for; raises UsageError where it holds anything else (`renewal`)."""
+        with self._writing("renewal") as connection:
+            begin_anew(connection, purpose)
+
     def write_rows(self, rows: Rows, *, diffs: bool) -> dict[str, int]:
         """Write checked rows in one transaction and return what came of them (`write.write_rows`).
 
@@ -124,6 +131,11 @@ class Store:
         """Return what reached an agent, newest epoch first (`queries.inbox`)."""
         with self._reading() as connection:
             return queries.inbox(connection, agent_id, since, limit)
+
+    def history(self, *, agents: Sequence[str] = (), shown: int = 8) -> dict[str, Any]:
+        """Return what a report tells of the project: sums and short lists (`history.history`)."""
+        with self._reading() as connection:
+            return history(connection, agents=agents, shown=shown)
 
     def embedder_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of the fitted embedder; empty when there is none."""
