@@ -51,14 +51,16 @@ def origins(backend: Backend, nodes: Nodes, diffs: Diffs) -> WaveState:
 
 def deliveries(diffs: Diffs, state: WaveState) -> Deliveries:
     """Return the nodes that hold energy, in order of (diff, node)."""
-    reached = state.energies > 0
+    rows: torch.Tensor | slice = slice(None)
+    if not bool((state.energies > 0).all()):
+        rows = torch.nonzero(state.energies > 0).flatten()
     return Deliveries(
-        diffs=diffs.numbers[state.rows()[reached]],
-        nodes=state.nodes[reached],
-        hops=state.hops[reached],
-        energies=state.energies[reached],
-        scores=state.scores[reached],
-        parents=state.parents[reached],
+        diffs=diffs.numbers[state.rows()[rows]],
+        nodes=state.nodes[rows],
+        hops=state.hops[rows],
+        energies=state.energies[rows],
+        scores=state.scores[rows],
+        parents=state.parents[rows],
     )
 
 

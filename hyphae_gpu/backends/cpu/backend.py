@@ -54,7 +54,11 @@ class CpuBackend(GraphOperations):
         limited = adjacency.limited
         arguments = (
             _numpy(adjacency.offsets, adjacency.targets, adjacency.costs, adjacency.types, adjacency.bandwidths),
-            _numpy(nodes.images, nodes.lengths, nodes.interest_rows, nodes.interests),
+            (
+                nodes.images.numpy(),
+                relax.marks_of(nodes.lengths.numpy(), nodes.interest_rows.numpy()),
+                nodes.interests.numpy(),
+            ),
             _numpy(
                 diffs.numbers,
                 diffs.images.to(torch.int16),
@@ -64,15 +68,16 @@ class CpuBackend(GraphOperations):
                 diffs.max_hops,
             ),
             _numpy(*(getattr(state, spec.name) for spec in fields(state))),
-            (rules.sigma_min, rules.cos_min, rules.fanout, limited),
+            ((rules.sigma_min, rules.cos_min), rules.fanout, limited),
             (rounds_done, rounds),
             (_threshold(rules), _keys(rules), rules.epoch * relax.ROUND_LIMIT),
         )
+        greatest_degree = int(adjacency.offsets.diff().max()) if len(nodes) else 0
         scratches = local()
 
         def job(rows: npt.NDArray[np.int64]) -> list[tuple[Arrays, Arrays, npt.NDArray[np.int64]]]:
             if not hasattr(scratches, "arrays"):
-                scratches.arrays = relax.scratch(len(nodes), rules.fanout)
+                scratches.arrays = relax.scratch(len(nodes), greatest_degree, rules.fanout)
             return list(_run_job(rows, arguments, scratches.arrays, limited))
 
         # Diffs that start side by side share rows of the cache, so a job takes a run of origins.
@@ -136,7 +141,7 @@ def _run_job(
         used, rows = sizes[:done], rows[done:]
         filled = int(used.sum())
         kept = (used, *(column[:filled].copy() if filled * 4 < records else column[:filled] for column in out[1:]))
-        yield kept, tuple(column[: counts[4]] for column in offered), counts
+        yield kept, tuple(column[: counts[relax.OFFERS]] for column in offered), counts
         if done == 0:
             records, offers = records * 4, offers * 4
 

@@ -2,6 +2,10 @@
 
 A worker takes one diff after the other. It keeps one word a node for the diff at hand (its energy, or what is known of
 its gate), walks a frontier list, and resets what it touched, so work follows the reach and never the number of nodes.
+
+Most of the time would go into waiting for memory: the gate of a new node needs its image and two records from anywhere.
+So a round goes over the frontier a few rows at a time: `_gather` picks the edges that may change something and asks for
+what they will need, `_settle` then decides them.
 """
 
 from __future__ import annotations
@@ -9,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from hyphae_gpu.backends.cpu.gate import cosine_and_score
+from hyphae_gpu.backends.cpu.gate import dot, score_of
 from hyphae_gpu.backends.cpu.losses import philox_word
+from hyphae_gpu.backends.cpu.prefetch import prefetch
 from hyphae_gpu.vocabulary import EdgeType
 
 #: A node's word while a diff runs: its energy where reached (> 0), else one of these.
@@ -18,31 +23,130 @@ UNKNOWN, CLOSED, OPEN = 0, -1, -2
 #: Rounds and sweeps of one diff in one epoch (spec 3.10).
 ROUND_LIMIT = 4096
 #: What `advance` counts, by place in its `counts`.
-RELAXATIONS, GATES, LOST, ROUNDS = 0, 1, 2, 3
+RELAXATIONS, GATES, LOST, ROUNDS, OFFERS = 0, 1, 2, 3, 4
 
+#: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; then its score.
+_BEFORE, _ROUND, _PARENT, _HOP, _SCORE = 0, 1, 2, 3, 2
+_RECORD_WORDS = 8
+#: Edges that are gathered before they are settled, where no single row is longer.
+_BLOCK_EDGES = 512
+#: Frontier rows ahead of which the graph's rows are asked for.
+_ROWS_AHEAD = 6
+_CACHE_LINE = 64
 _SEMANTIC = int(EdgeType.SEMANTIC)
 _RADIX_BITS = 11
 
 
-def scratch(nodes: int, fanout: int) -> tuple[np.ndarray, ...]:
-    """Return one worker's arrays for graphs of this many nodes; they are clean again after every `advance`."""
-    words = (np.zeros(nodes, np.int32) for _ in range(4))
-    lists = (np.empty(nodes, np.int32) for _ in range(5))
+def scratch(nodes: int, greatest_degree: int, fanout: int) -> tuple[np.ndarray, ...]:
+    """Return one worker's arrays for a graph of this size; they are clean again after every `advance`.
+
+    energy int32 [n]; records int32 [n, 8] and the same memory as float64 [n, 4]; four lists of n node numbers;
+    pending edges int64, sources, offers int32; the best scores float64 and nodes int32 of a fanout.
+    """
+    records = np.zeros((nodes, _RECORD_WORDS), np.int32)
+    lists = (np.empty(nodes, np.int32) for _ in range(4))
+    room = _BLOCK_EDGES + greatest_degree
+    pending = (np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
     best = (np.empty(max(1, fanout), np.float64), np.empty(max(1, fanout), np.int32))
-    return (*words, np.empty(nodes, np.float64), *lists, *best)
+    return (np.zeros(nodes, np.int32), records, records.view(np.float64), *lists, *pending, *best)
 
 
-@njit(nogil=True, cache=True)
-def _look(u, nodes, diff, rules, energy, score):
-    """Compute the gate of the diff at node u, note it in the node's word, and return that word."""
-    images, lengths, interest_rows, interests = nodes
-    query, query_length, knowledge_type, salience = diff
-    interest = 0.0
-    if interest_rows[u] >= 0:
-        interest = np.float64(interests[interest_rows[u], knowledge_type])
-    cosine, score[u] = cosine_and_score(images[u], lengths[u], interest, query, query_length, salience)
-    energy[u] = OPEN if score[u] >= rules[0] and cosine >= rules[1] else CLOSED
+def marks_of(lengths: np.ndarray, interest_rows: np.ndarray) -> np.ndarray:
+    """Return (length, interest row) of each node side by side, float64 [n, 2], since a gate needs both."""
+    return np.column_stack([lengths, interest_rows.astype(np.float64)])
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _look(u, images, marks, interests, b, queries, query_length, knowledge_type, salience, gate, energy, scores):
+    """Compute diff b's score at node u and whether its gate is open there (spec 3.3); note both; return the word."""
+    cosine = np.float64(dot(images, u, queries, b)) / (query_length * marks[u, 0])
+    row = np.int64(marks[u, 1])
+    interest = np.float64(interests[row, knowledge_type]) if row >= 0 else 0.0
+    score = score_of(cosine, interest, salience)
+    scores[u, _SCORE] = score
+    energy[u] = OPEN if score >= gate[0] and cosine >= gate[1] else CLOSED
     return energy[u]
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _ask_for(u, images, marks, records):
+    """Ask for all that a gate and a rise of node u will need."""
+    for offset in range(0, images.shape[1], _CACHE_LINE):
+        prefetch(images, u, offset)
+    prefetch(marks, u, 0)
+    prefetch(records, u, 0)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _cut(first, last, targets, types, fanout, scores, best, best_nodes):
+    """Return score and node of the last semantic edge within the fanout of a row whose targets were all looked at.
+
+    Highest score first, ties to the lowest node (spec 3.4).
+    """
+    kept = 0
+    for k in range(first, last):
+        if types[k] != _SEMANTIC:
+            continue
+        u = targets[k]
+        score = scores[u, _SCORE]
+        place = kept
+        while place > 0 and (score > best[place - 1] or (score == best[place - 1] and u < best_nodes[place - 1])):
+            if place < fanout:
+                best[place], best_nodes[place] = best[place - 1], best_nodes[place - 1]
+            place -= 1
+        if place < fanout:
+            best[place], best_nodes[place] = score, u
+            kept = min(kept + 1, fanout)
+    return best[fanout - 1], best_nodes[fanout - 1]
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _gather(
+    v,
+    held_v,
+    size,
+    exact,
+    cut_score,
+    cut_node,
+    offsets,
+    targets,
+    costs,
+    types,
+    energy,
+    images,
+    marks,
+    records,
+    scores,
+    pending_edges,
+    pending_sources,
+    pending_offers,
+):
+    """Append to the pending edges those of row v that may change something; return their number and the offers made.
+
+    An edge is left out where its target's gate is closed or where the target holds more, unless `exact`: then every
+    offer through an open gate has to be judged against the round's start.
+    """
+    offered = 0
+    for k in range(offsets[v], offsets[v + 1]):
+        offer = held_v - costs[k]
+        if offer <= 0:
+            break
+        u = targets[k]
+        if cut_score > -np.inf and types[k] == _SEMANTIC:
+            score = scores[u, _SCORE]
+            if score < cut_score or (score == cut_score and u > cut_node):
+                continue
+        offered += 1
+        held = energy[u]
+        if held == CLOSED or (held > offer and not exact):
+            continue
+        if held == UNKNOWN:
+            _ask_for(u, images, marks, records)
+        else:
+            prefetch(records, u, 0)
+        pending_edges[size], pending_sources[size], pending_offers[size] = k, v, offer
+        size += 1
+    return size, offered
 
 
 @njit(nogil=True, cache=True)
@@ -69,43 +173,46 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
 
     graph: offsets int64 [n + 1], targets, costs int32, types int8, bandwidths int32 (spec 2.8; unlimited edges are
         crossed at once, offers over limited ones are appended to `offers` and left to the caller).
-    nodes: images int8 [n, d], lengths float64, interest_rows int32, interests float32 [m, 9].
+    nodes: images int8 [n, d], marks float64 [n, 2] (`marks_of`), interests float32 [m, 9].
     diffs: numbers int64, images int16 [b, d], lengths float64, knowledge_types int8, saliences float64, max_hops int32.
     state: offsets int64 [b + 1] and, per (diff, node) in node order, nodes, energies (or CLOSED, OPEN), hops,
         parents int32, scores float64, fresh bool: rose in the last round.
-    rules: sigma_min, cos_min float64, fanout int64, keep_closed bool: whether `out` gets unreached nodes too.
+    rules: (sigma_min, cos_min) float64, fanout int64, keep_closed bool: whether `out` gets unreached nodes too.
     timing: rounds run before this call, rounds to run now.
     losses: threshold uint64 (0: none), key words uint64 [2], epoch * 4096 as int64.
     out: sizes int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge int64,
-        source, target, energy int32), with room; counts int64: see RELAXATIONS ..., and [4] = offers appended.
+        source, target, energy int32), with room; counts int64 [5]: see RELAXATIONS and the rest.
     Returns the number of rows done: fewer than asked where room ran out, -1 where a diff reached 4,096 rounds.
     """
     offsets, targets, costs, types, bandwidths = graph
-    energy, before, stamp, parent, score, hop, touched, front, front_energy, upcoming, best, best_nodes = scratch
+    images, marks, interests = nodes
+    energy, records, scores, touched, front, front_energy, upcoming = scratch[:7]
+    pending_edges, pending_sources, pending_offers, best, best_nodes = scratch[7:]
     numbers, queries, query_lengths, knowledge_types, saliences, max_hops = diffs
     s_offsets, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
     o_sizes, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
     f_rows, f_edges, f_sources, f_targets, f_energies = offers
-    fanout, keep_closed = rules[2], rules[3]
+    gate, fanout, keep_closed = rules
     threshold, keys, epoch_counter = losses
     exact = threshold > 0 or keep_closed
     bits = 0
     while (energy.size - 1) >> bits > 0:
         bits += 1
     now = 0
-    stamp[:] = 0
-    written = 0
-    appended = 0
+    for u in range(energy.size):
+        records[u, _ROUND] = 0
+    written, appended = 0, 0
     for i in range(rows.size):
         b = rows[i]
-        diff = (queries[b], query_lengths[b], knowledge_types[b], saliences[b])
+        query_length, knowledge_type, salience = query_lengths[b], knowledge_types[b], saliences[b]
         relaxations, gates, lost = 0, 0, 0
         first_offer = appended
         fits = True
         count, front_size = 0, 0
         for j in range(s_offsets[b], s_offsets[b + 1]):
             u = s_nodes[j]
-            energy[u], hop[u], parent[u], score[u] = s_energies[j], s_hops[j], s_parents[j], s_scores[j]
+            energy[u], records[u, _HOP], records[u, _PARENT] = s_energies[j], s_hops[j], s_parents[j]
+            scores[u, _SCORE] = s_scores[j]
             touched[count] = u
             count += 1
             if s_fresh[j]:
@@ -120,55 +227,95 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
             upcoming_size = 0
             for f in range(front_size):
                 front_energy[f] = energy[front[f]]
-            for f in range(front_size):
-                v, held_v = front[f], front_energy[f]
-                cut_score, cut_node = -np.inf, 0
-                if fanout > 0:
-                    semantic, kept = 0, 0
-                    for k in range(offsets[v], offsets[v + 1]):
-                        semantic += types[k] == _SEMANTIC
-                    if semantic > fanout:
+            f = 0
+            while f < front_size and fits:
+                pending = 0
+                while f < front_size and pending < _BLOCK_EDGES:
+                    if f + 2 * _ROWS_AHEAD < front_size:
+                        prefetch(offsets, front[f + 2 * _ROWS_AHEAD], 0)
+                    if f + _ROWS_AHEAD < front_size:
+                        ahead = offsets[front[f + _ROWS_AHEAD]]
+                        for offset in range(0, 3 * _CACHE_LINE, _CACHE_LINE):
+                            prefetch(targets, ahead, offset)
+                            prefetch(costs, ahead, offset)
+                    v = front[f]
+                    cut_score, cut_node = -np.inf, np.int32(0)
+                    if fanout > 0:
+                        semantic = 0
                         for k in range(offsets[v], offsets[v + 1]):
-                            if types[k] != _SEMANTIC:
-                                continue
-                            u = targets[k]
-                            if energy[u] == UNKNOWN:
-                                _look(u, nodes, diff, rules, energy, score)
-                                gates += 1
-                                touched[count] = u
-                                count += 1
-                            place = kept
-                            while place > 0 and (
-                                score[u] > best[place - 1]
-                                or (score[u] == best[place - 1] and u < best_nodes[place - 1])
-                            ):
-                                if place < fanout:
-                                    best[place], best_nodes[place] = best[place - 1], best_nodes[place - 1]
-                                place -= 1
-                            if place < fanout:
-                                best[place], best_nodes[place] = score[u], u
-                                kept = min(kept + 1, fanout)
-                        cut_score, cut_node = best[fanout - 1], best_nodes[fanout - 1]
-                for k in range(offsets[v], offsets[v + 1]):
-                    offer = held_v - costs[k]
-                    if offer <= 0:
-                        break
+                            if types[k] == _SEMANTIC:
+                                semantic += 1
+                                if energy[targets[k]] == UNKNOWN:
+                                    _ask_for(targets[k], images, marks, records)
+                        if semantic > fanout:
+                            for k in range(offsets[v], offsets[v + 1]):
+                                u = targets[k]
+                                if types[k] == _SEMANTIC and energy[u] == UNKNOWN:
+                                    _look(
+                                        u,
+                                        images,
+                                        marks,
+                                        interests,
+                                        b,
+                                        queries,
+                                        query_length,
+                                        knowledge_type,
+                                        salience,
+                                        gate,
+                                        energy,
+                                        scores,
+                                    )
+                                    gates += 1
+                                    touched[count] = u
+                                    count += 1
+                            cut_score, cut_node = _cut(
+                                offsets[v], offsets[v + 1], targets, types, fanout, scores, best, best_nodes
+                            )
+                    pending, offered = _gather(
+                        v,
+                        front_energy[f],
+                        pending,
+                        exact,
+                        cut_score,
+                        cut_node,
+                        offsets,
+                        targets,
+                        costs,
+                        types,
+                        energy,
+                        images,
+                        marks,
+                        records,
+                        scores,
+                        pending_edges,
+                        pending_sources,
+                        pending_offers,
+                    )
+                    relaxations += offered
+                    f += 1
+                for j in range(pending):
+                    k, v, offer = pending_edges[j], pending_sources[j], pending_offers[j]
                     u = targets[k]
-                    if cut_score > -np.inf and types[k] == _SEMANTIC:
-                        if score[u] < cut_score or (score[u] == cut_score and u > cut_node):
-                            continue
-                    relaxations += 1
                     held = energy[u]
-                    if held == CLOSED or (held > offer and not exact):
-                        continue
                     if held == UNKNOWN:
-                        held = _look(u, nodes, diff, rules, energy, score)
+                        held = _look(
+                            u,
+                            images,
+                            marks,
+                            interests,
+                            b,
+                            queries,
+                            query_length,
+                            knowledge_type,
+                            salience,
+                            gate,
+                            energy,
+                            scores,
+                        )
                         gates += 1
                         touched[count] = u
                         count += 1
-                        if held == CLOSED:
-                            continue
-                    if offer <= (before[u] if stamp[u] == now else held):
+                    if held == CLOSED or offer <= (records[u, _BEFORE] if records[u, _ROUND] == now else held):
                         continue
                     if keep_closed and bandwidths[k] >= 0:
                         if appended == f_rows.size:
@@ -178,22 +325,21 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
                         f_sources[appended], f_targets[appended] = v, u
                         appended += 1
                         continue
-                    if threshold > 0:
-                        if philox_word(keys[0], keys[1], epoch_counter + t, v, u, numbers[b]) < threshold:
-                            lost += 1
-                            continue
+                    if threshold > 0 and (
+                        philox_word(keys[0], keys[1], epoch_counter + t, v, u, numbers[b]) < threshold
+                    ):
+                        lost += 1
+                        continue
                     if offer > held:
-                        if stamp[u] != now:
-                            stamp[u], before[u] = now, held
+                        if records[u, _ROUND] != now:
+                            records[u, _ROUND], records[u, _BEFORE] = now, held
                             upcoming[upcoming_size] = u
                             upcoming_size += 1
                             if held < 0:
-                                hop[u] = t + 1
-                        energy[u], parent[u] = offer, v
-                    elif offer == held and v < parent[u]:
-                        parent[u] = v
-                if not fits:
-                    break
+                                records[u, _HOP] = t + 1
+                        energy[u], records[u, _PARENT] = offer, v
+                    elif offer == held and v < records[u, _PARENT]:
+                        records[u, _PARENT] = v
             front, upcoming, front_size = upcoming, front, upcoming_size
             t += 1
 
@@ -206,10 +352,12 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         if fits:
             ordered = _radix_sort(upcoming, size, front_energy, bits)
             for j in range(size):
+                if j + _ROWS_AHEAD < size:
+                    prefetch(records, ordered[j + _ROWS_AHEAD], 0)
                 u = ordered[j]
-                o_nodes[written], o_energies[written], o_hops[written] = u, energy[u], hop[u]
-                o_parents[written], o_scores[written] = parent[u], score[u]
-                o_fresh[written] = stamp[u] == now
+                o_nodes[written], o_energies[written], o_hops[written] = u, energy[u], records[u, _HOP]
+                o_parents[written], o_scores[written] = records[u, _PARENT], scores[u, _SCORE]
+                o_fresh[written] = records[u, _ROUND] == now
                 written += 1
             o_sizes[i] = size
             counts[RELAXATIONS] += relaxations
@@ -219,9 +367,9 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         for j in range(count):
             energy[touched[j]] = UNKNOWN
         if not fits:
-            counts[4] = first_offer
+            counts[OFFERS] = first_offer
             return i
-    counts[4] = appended
+    counts[OFFERS] = appended
     return rows.size
 
 
