@@ -39,8 +39,18 @@ class Candidates:
     @staticmethod
     def concat(parts: list[Candidates]) -> Candidates:
         """Return all rows of some candidates."""
+        if not parts:
+            return _no_candidates()
         names = [spec.name for spec in fields(Candidates)]
         return Candidates(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
+
+
+def _no_candidates() -> Candidates:
+    """Return what an epoch without a live diff has to offer."""
+    kinds = {"diffs": torch.int64, "scores": torch.float64}
+    return Candidates(
+        **{spec.name: torch.zeros(0, dtype=kinds.get(spec.name, torch.int32)) for spec in fields(Candidates)}
+    )
 
 
 def candidates(
