@@ -10,6 +10,8 @@ from hyphae_gpu.report.wording import short
 
 #: Entries, agents and diffs that a report shows of each list.
 SHOWN = 8
+#: How many times as many entries are looked at, since those that say the same of several things are shown once.
+_SPARE = 3
 _TITLE_LIMIT = 200
 
 
@@ -38,7 +40,7 @@ def record_of(
     out), by default the fullest. A cell whose payload has "of" and "title" is called by them, else by its id and its
     text's beginning. Raises DatabaseError.
     """
-    told = store.history(agents=featured, shown=shown)
+    told = store.history(agents=featured, shown=_SPARE * shown)
     epochs = [_epoch(row) for row in told["epochs"]]
     facts = epochs[-1].counts.get("topology", {}) if epochs else {}
     return Record(
@@ -48,9 +50,9 @@ def record_of(
         sizes=[InboxSize(agent=agent, gossip=gossip, beacons=beacons) for agent, gossip, beacons in told["sizes"]],
         hops=told["hops"],
         types=[TypeTotal(**row) for row in told["types"]],
-        farthest=[_sent(row) for row in told["farthest"]],
-        inboxes=[_inbox(*inbox) for inbox in told["inboxes"]],
-        caught=[_inbox(*inbox) for inbox in told["caught"]],
+        farthest=[_sent(row) for row in told["farthest"][:shown]],
+        inboxes=[_inbox(name, count, rows, shown) for name, count, rows in told["inboxes"][:shown]],
+        caught=[_inbox(name, count, rows, shown) for name, count, rows in told["caught"][:shown]],
         epochs=epochs,
         topology=Topology(
             edges=told["edges"],
@@ -74,8 +76,11 @@ def _epoch(row: Mapping[str, Any]) -> Epoch:
     )
 
 
-def _inbox(name: str, entries: int, rows: Sequence[Mapping[str, Any]]) -> Inbox:
-    return Inbox(name=name, entries=entries, shown=[_received(row) for row in rows])
+def _inbox(name: str, entries: int, rows: Sequence[Mapping[str, Any]], shown: int) -> Inbox:
+    """Return an inbox with its first entries that say different things."""
+    received = [_received(row) for row in rows]
+    different = {entry.sent.title: entry for entry in reversed(received)}
+    return Inbox(name=name, entries=entries, shown=list(reversed(different.values()))[:shown])
 
 
 def _received(row: Mapping[str, Any]) -> Received:

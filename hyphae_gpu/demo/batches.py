@@ -144,7 +144,7 @@ def _batch_of(cell: Cell) -> str:
     """Return the batch a cell comes in: one thing's news comes in one batch."""
     if cell.knowledge_type not in NEWS_TYPES:
         return "history"
-    return "news-monday" if _draw(cell.of) < 0.5 else "news-thursday"
+    return "news-monday" if _draw(cell.thing) < 0.5 else "news-thursday"
 
 
 def _draw(text: str) -> float:
@@ -163,7 +163,7 @@ def _links(cells: list[Cell], aliases: dict[str, str]) -> Iterator[tuple[Cell, s
     known = {cell.id for cell in cells if cell.section == "summary"}
     for cell in cells:
         if cell.section != "summary":
-            yield cell, cell.of, _SECTION_WEIGHT
+            yield cell, cell.thing, _SECTION_WEIGHT
         for target in resolved(cell.names, cell, known, aliases):
             yield cell, target, _SEE_ALSO_WEIGHT
 

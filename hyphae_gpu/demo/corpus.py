@@ -27,6 +27,7 @@ from hyphae_gpu.demo.prose import clipped, paragraphs, plain, sentences
 
 #: Characters of a cell's text at most.
 TEXT_LIMIT = 900
+_TITLE_LIMIT = 140
 #: (knowledge type, salience) of each section.
 TYPES = {
     "summary": ("fact", 0.6),
@@ -50,7 +51,7 @@ _LABELS = {
 #: Characters of a note up to which one recommendation makes the whole of it a preference.
 _ADVICE_LIMIT = 400
 _PREFERENCE = re.compile(r"\b(recommend|prefer|advis(?:ed|able)|(?:en|dis)couraged?\b|better to\b|best practice)", re.I)
-_DEPRECATION = re.compile(r"\b(?:is|are|was|has been|have been) deprecated\b|^deprecated\b|will be removed", re.I)
+_DEPRECATION = re.compile(r"\b(?:is|are|was|were|been)(?: now)? deprecated\b|^deprecated\b|will be removed", re.I)
 _PART = re.compile(r"\b(argument|parameter|keyword|option|position|passing|attribute|behaviou?r|default|value)", re.I)
 _SET = re.compile(r"\{('[^'{}]*'(?:, '[^'{}]*')*)\}")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -58,9 +59,14 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 @dataclass(kw_only=True)
 class Cell:
-    """One section of one thing's documentation; `names` are the things that its See Also points to."""
+    """One section of one thing's documentation.
+
+    thing: its dotted name; of: the same, with the parameter where the section speaks of one; names: the things that
+    its See Also points to.
+    """
 
     id: str
+    thing: str
     of: str
     subpackage: str
     section: str
@@ -110,13 +116,14 @@ def _cell(thing: Documented, section: Section) -> Cell | None:
     if section.name == "summary":
         return Cell(
             id=thing.name,
+            thing=thing.name,
             of=thing.name,
             subpackage=thing.subpackage,
             section="summary",
             knowledge_type=knowledge_type,
             salience=salience,
             text=f"{thing.name}: {said}",
-            title=clipped(sentences(said)[0], 110),
+            title=clipped(said, _TITLE_LIMIT),
         )
     label = "deprecated" if deprecates else _LABELS[section.name]
     if section.whole and (section.name == "deprecated" or deprecates) and _is_about(thing, said, section.name):
@@ -124,13 +131,14 @@ def _cell(thing: Documented, section: Section) -> Cell | None:
     heading = " ".join(filter(None, (thing.name, section.parameter, label, section.version)))
     return Cell(
         id=f"{thing.name} ({' '.join(filter(None, (section.parameter, label)))})",
-        of=thing.name,
+        thing=thing.name,
+        of=f"{thing.name}({section.parameter})" if section.parameter else thing.name,
         subpackage=thing.subpackage,
         section=label,
         knowledge_type=knowledge_type,
         salience=salience,
         text=f"{heading}: {said}",
-        title=clipped(sentences(said)[0], 110),
+        title=clipped(said, _TITLE_LIMIT),
         supersedes=supersedes,
     )
 
@@ -178,7 +186,7 @@ def _see_also(section: Section) -> list[str]:
 def resolved(names: Iterable[str], cell: Cell, known: set[str], aliases: dict[str, str]) -> list[str]:
     """Return the ids of the summaries that See Also names mean, looked for from the thing's own place outwards."""
     library = cell.subpackage.partition(".")[0]
-    places = [cell.of.rpartition(".")[0], cell.subpackage, library]
+    places = [cell.thing.rpartition(".")[0], cell.subpackage, library]
     found: list[str] = []
     for name in names:
         for candidate in (name, *(f"{place}.{name}" for place in places)):

@@ -20,7 +20,7 @@ from hyphae_gpu.progress import Progress, Silent
 from hyphae_gpu.report import Record, write_report
 from hyphae_gpu.report.metrics import totals
 from hyphae_gpu.report.record import Inbox, Received
-from hyphae_gpu.report.wording import reason, short
+from hyphae_gpu.report.wording import reason
 from hyphae_gpu.store import Store, open_store
 
 #: The demo's project in the store; every demo begins it anew.
@@ -30,13 +30,13 @@ FEATURED = tuple(
     agent_of(subpackage)
     for subpackage in (
         "scipy.linalg",
-        "torch.linalg",
         "numpy.random",
-        "sklearn.linear_model",
+        "matplotlib.colors",
+        "torch.utils.data",
+        "joblib",
+        "torch.linalg",
         "scipy.fft",
-        "torch.nn.functional",
-        "scipy.sparse.csgraph",
-        "pyarrow.parquet",
+        "sklearn.linear_model",
     )
 )
 _TOLD_AGENTS, _TOLD_ENTRIES, _WIDTH = 4, 4, 100
@@ -99,11 +99,11 @@ def story(demo: Demo) -> Iterator[str]:
         yield "Nothing reached an inbox."
     for inbox in record.inboxes[:_TOLD_AGENTS]:
         yield f"Unasked, {_counted(inbox, 'piece', 'pieces')} of news reached the {inbox.name}:"
-        yield from _entries(inbox.shown, _TOLD_ENTRIES)
+        yield from _entries(inbox.shown[:_TOLD_ENTRIES])
         yield ""
     for inbox in record.caught[:2]:
         yield f"The {inbox.name} caught {_counted(inbox, 'piece', 'pieces')} of it for the {inbox.shown[0].agent}:"
-        yield from _entries(inbox.shown, 2)
+        yield from _entries(inbox.shown[:2])
         yield ""
     yield from _wrapped(
         f"In all, {sums.arrived:,} of {sums.sent:,} pieces of news reached {sums.reached} of {sums.agents} "
@@ -139,12 +139,10 @@ def _take(store: Store, batch: Batch, progress: Progress) -> None:
     store.write_rows(rows, diffs=batch.news)
 
 
-def _entries(entries: Iterable[Received], limit: int) -> Iterator[str]:
-    """Yield the first entries; of those that say the same of several things, one."""
-    different = {entry.sent.title: entry for entry in reversed(list(entries))}
-    for entry in list(reversed(different.values()))[:limit]:
+def _entries(entries: Iterable[Received]) -> Iterator[str]:
+    for entry in entries:
         yield f"  {entry.sent.knowledge_type:<10}  {entry.sent.subject}"
-        yield from _wrapped(short(entry.sent.title, 170), " " * 14)
+        yield from _wrapped(entry.sent.title, " " * 14)
         yield from _wrapped(f"({reason(entry)})", " " * 14)
 
 
