@@ -14,7 +14,7 @@ from hyphae_gpu.ingest.fields import INTERESTS_TYPE, Field, Sort
 from hyphae_gpu.ingest.intake import Intake, check_vectors, vector_column
 from hyphae_gpu.ingest.json_columns import each, payload_text
 from hyphae_gpu.ingest.json_text import parse_object
-from hyphae_gpu.ingest.problems import I64, Mask, Problems
+from hyphae_gpu.ingest.problems import I64, Mask, Problems, quote
 from hyphae_gpu.ingest.times import EARLIEST, LATEST, microseconds
 from hyphae_gpu.vocabulary import KnowledgeType, names
 
@@ -71,14 +71,18 @@ _ALLOWED: Final = {
 def type_problem(kind: pa.DataType, sort: Sort) -> str | None:
     """Return why a column of this type cannot hold such a field, None when it can."""
     allowed, expected = _ALLOWED[sort]
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
     if pa.types.is_null(kind) or allowed(kind):
         return None
-    return f"has type {kind}, expected {expected}"
+    return f"has type {quote(str(kind))}, expected {expected}"
 
 
 def column_of(name: str, field: Field, column: pa.Array, keys: I64, intake: Intake) -> dict[str, pa.Array]:
     """Return the checked columns that a field makes, of the types of `rows.schemas`; none where nothing is usable."""
     problems = intake.problems
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
     if pa.types.is_null(column.type):
         return {}
     found: pa.Array | None = None
@@ -247,7 +251,8 @@ def _times(name: str, column: pa.Array, keys: I64, problems: Problems) -> pa.Arr
     absent = nulls_of(column)
     if pa.types.is_timestamp(column.type):
         unit = column.type.unit
-        ticks = _int64s(column.cast(pa.int64()))
+        column = column.cast(pa.int64())
+        ticks = _int64s(column)
         found, inside = (ticks // 1000, _everywhere(ticks)) if unit == "ns" else _scaled(ticks, _TICKS[unit])
         inside &= (found >= EARLIEST) & (found <= LATEST)
     elif pa.types.is_integer(column.type):

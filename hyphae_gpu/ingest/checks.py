@@ -16,7 +16,7 @@ from hyphae_gpu.ingest.problems import I64, Mask, Problems, quote
 ID_BYTES = 2_000
 
 
-def nulls_of(column: pa.Array) -> Mask:
+def nulls_of(column: pa.Array | pa.ChunkedArray) -> Mask:
     """Return where a column is null."""
     if column.null_count == 0:
         return np.zeros(len(column), np.bool_)

@@ -78,11 +78,16 @@ def _fit_lsa(texts: Sequence[str]) -> Arrays:
     except ValueError:
         # No text has a term that counts: the space is that of unknown texts only.
         return _as_arrays([], np.zeros(0), np.zeros((0, LSA_DIMENSION), np.float32))
-    components = np.zeros((weights.shape[1], LSA_DIMENSION), np.float32)
-    rank = min(*weights.shape, LSA_DIMENSION)
-    with threadpool_limits(limits=1):
-        svd = TruncatedSVD(rank, algorithm="randomized", n_iter=5, random_state=0).fit(weights)
-    components[:, :rank] = svd.components_.T
+    terms = weights.shape[1]
+    components = np.eye(terms, LSA_DIMENSION, dtype=np.float32)
+    if terms > LSA_DIMENSION:
+        # Fewer terms fit as they are: a full rotation would change no cosine.
+        rank = min(len(texts), LSA_DIMENSION)
+        # Texts that are all alike have no variance, whose shares scikit-learn would divide by.
+        with threadpool_limits(limits=1), np.errstate(invalid="ignore", divide="ignore"):
+            svd = TruncatedSVD(rank, algorithm="randomized", n_iter=5, random_state=0).fit(weights)
+        components = np.zeros((terms, LSA_DIMENSION), np.float32)
+        components[:, :rank] = svd.components_.T
     return _as_arrays(fitted.get_feature_names_out().tolist(), fitted.idf_, components)
 
 

@@ -15,7 +15,7 @@ from hyphae_gpu.ingest.arrow_columns import column_of, interest_matrix
 from hyphae_gpu.ingest.checks import check_needed, nulls_of
 from hyphae_gpu.ingest.fields import BANDWIDTH, WEIGHT, Field, Sort
 from hyphae_gpu.ingest.intake import Intake
-from hyphae_gpu.ingest.parquet import READ_ERRORS, columns_fine
+from hyphae_gpu.ingest.parquet import READ_ERRORS, columns_fine, first_line
 from hyphae_gpu.ingest.problems import I64, Mask, place_keys
 from hyphae_gpu.vectors import quantise
 from hyphae_gpu.vocabulary import ENERGY_LIMIT, DiffType, EdgeKind, EdgeType, KnowledgeType, NodeType, names
@@ -92,7 +92,7 @@ def read_table(path: Path, file: int, noun: str, fields: dict[str, Field], intak
             if columns_fine(source.schema_arrow, fields, noun, file, intake):
                 return _columns_of(source, file, fields, intake)
     except READ_ERRORS as error:
-        intake.problems.add_file(file, f"cannot be read as Parquet: {str(error).splitlines()[0]}")
+        intake.problems.add_file(file, f"cannot be read as Parquet: {first_line(error)}")
     return None
 
 

@@ -28,7 +28,7 @@ def read_parquet(path: Path, file: int, intake: Intake) -> None:
     try:
         with pq.ParquetFile(path) as source:
             kind = _kind_of(source.schema_arrow, file, intake)
-            if kind is None or not columns_fine(source.schema_arrow, FIELDS[kind], kind, file, intake):
+            if kind is None or not columns_fine(source.schema_arrow, _fields_of(kind), kind, file, intake):
                 intake.rows += source.metadata.num_rows
                 return
             start = 1
@@ -36,7 +36,12 @@ def read_parquet(path: Path, file: int, intake: Intake) -> None:
                 _settle(batch, kind, place_keys(file, np.arange(start, start + len(batch))), intake)
                 start += len(batch)
     except READ_ERRORS as error:
-        intake.problems.add_file(file, f"cannot be read as Parquet: {str(error).splitlines()[0]}")
+        intake.problems.add_file(file, f"cannot be read as Parquet: {first_line(error)}")
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says, cut to a line."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _kind_of(schema: pa.Schema, file: int, intake: Intake) -> str | None:
@@ -53,6 +58,11 @@ def _kind_of(schema: pa.Schema, file: int, intake: Intake) -> str | None:
         return kind
     intake.problems.add_file(file, f"{reason}; kinds are {', '.join(FIELDS)}")
     return None
+
+
+def _fields_of(kind: str) -> dict[str, Field]:
+    """Return the columns that a file of this kind may have; one that repeats the kind in every row is no fault."""
+    return {"kind": Field(sort=Sort.WORD, words=(kind,)), **FIELDS[kind]}
 
 
 def columns_fine(schema: pa.Schema, fields: dict[str, Field], kind: str, file: int, intake: Intake) -> bool:
@@ -73,7 +83,7 @@ def columns_fine(schema: pa.Schema, fields: dict[str, Field], kind: str, file: i
 
 def _settle(batch: pa.RecordBatch, kind: str, keys: I64, intake: Intake) -> None:
     columns: dict[str, pa.Array] = {}
-    for name, field in FIELDS[kind].items():
+    for name, field in _fields_of(kind).items():
         at = batch.schema.get_field_index(name)
         column = pa.nulls(len(keys)) if at < 0 else batch.column(at)
         absent = nulls_of(column)
@@ -86,6 +96,6 @@ def _settle(batch: pa.RecordBatch, kind: str, keys: I64, intake: Intake) -> None
         if at < 0:
             continue
         columns.update(column_of(name, field, column, keys, intake))
-        if field.sort is Sort.TEXT and field.needed:
+        if field.sort is Sort.TEXT and field.needed and name in columns:
             check_ids(name, columns[name], keys, intake.problems)
     intake.chunks.append(Chunk(kind=kind, keys=keys, rows=intake.number(len(keys)), columns=columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -50,7 +51,8 @@ class Problems:
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
-        self._files = list(files)
+        # A file's name may hold bytes that are no UTF-8; a message may not.
+        self._files = [os.fsencode(file).decode("utf-8", "replace") for file in files]
         self._many: list[I64] = []
         self._single: array[int] = array("q")
         self._reasons: dict[int, list[str]] = {}
@@ -91,7 +93,7 @@ class Problems:
     def place(self, key: int) -> str:
         """Return how messages name a row, as ``cells.jsonl row 7``."""
         file, number = divmod(key, 1 << _NUMBER_BITS)
-        return f"{self._files[file]} row {number}" if number else str(self._files[file])
+        return f"{self._files[file]} row {number}" if number else self._files[file]
 
     def raise_if_any(self) -> None:
         """Raise BadInputError when any row was refused."""

@@ -60,8 +60,8 @@ class Ids:
             keys,
             (stored != _UNKNOWN) & (stored != types),
             lambda row: (
-                f"id {quote(ids[row].as_py())} is of {_TYPE_NAMES[types[row]]} here, "
-                f"but the store has a {_TYPE_NAMES[stored[row]]} of that id"
+                f"id {quote(ids[row].as_py())} is of type {_TYPE_NAMES[stored[row]]} in the store, "
+                f"{_TYPE_NAMES[types[row]]} here"
             ),
         )
 
@@ -141,7 +141,7 @@ def _check_agents_placed(
     agents: KindRows, cells: KindRows, accesses: KindRows, known: Known, problems: Problems
 ) -> None:
     """Refuse agents that nothing places: no embedding and no access; a cell of their own counts as one (spec 1.3)."""
-    lacking = nulls_of(agents.table["embedding"].combine_chunks())
+    lacking = nulls_of(agents.table["embedding"])
     ids = agents.texts("id")
     at = np.flatnonzero(lacking & ~nulls_of(ids))
     if not len(at) or problems.file_lost:
@@ -177,16 +177,14 @@ def _check_edges(edges: KindRows, ids: Ids, problems: Problems) -> None:
     sources, targets = codes[: len(edges.keys)], codes[len(edges.keys) :]
     both = given["src"] & given["tgt"]
     problems.add_where(edges.keys, both & (sources == targets), "src and tgt are the same node")
-    kinds = edges.table["type"].combine_chunks()
+    kinds = np.asarray(edges.table["type"].fill_null(-1).to_numpy(), np.int8)
     problems.add_where(
         edges.keys,
-        kinds.fill_null(-1).to_numpy() == EdgeType.SEMANTIC,
+        kinds == EdgeType.SEMANTIC,
         "type semantic is made by the engine from vectors; rows declare causal, subscription or promoted",
     )
-    whole = np.flatnonzero(both & ~nulls_of(kinds))
-    check_unique_edges(
-        sources[whole], targets[whole], kinds.to_numpy(zero_copy_only=False)[whole], edges.keys[whole], problems
-    )
+    whole = np.flatnonzero(both & (kinds >= 0))
+    check_unique_edges(sources[whole], targets[whole], kinds[whole], edges.keys[whole], problems)
 
 
 def check_unique_edges(
