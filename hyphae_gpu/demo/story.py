@@ -15,6 +15,7 @@ from hyphae_gpu.config import Settings
 from hyphae_gpu.demo.batches import Batch, agent_of, write_corpus
 from hyphae_gpu.demo.libraries import SUBPACKAGES
 from hyphae_gpu.engine import run_epochs
+from hyphae_gpu.errors import UsageError
 from hyphae_gpu.ingest import read_rows
 from hyphae_gpu.progress import Progress, Silent
 from hyphae_gpu.report import Record, write_report
@@ -62,17 +63,23 @@ def run_demo(
 ) -> Demo:
     """Let the news of installed libraries' documentation travel among their maintainers, and tell what reached whom.
 
-    Rows go to `directory`/rows, the page to `directory`/report.html; the store is the embedded one in
+    Rows go to `directory`/demo-rows, the page to `directory`/report.html; the store is the embedded one in
     `settings.data_dir`, project `demo`, begun anew. `as_of` is the last epoch's time (default: now, to the hour); the
     story does not depend on it. Writes the story to `out`. Raises DatabaseError, BusyError, DeviceError, and UsageError
-    when project `demo` holds something else.
+    when the directory cannot be written or project `demo` holds something else.
     """
     progress = progress or Silent()
     started = time.perf_counter()
     as_of = as_of or datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     settings = settings.model_copy(update={"project": PROJECT, "database_url": None})
     progress.stage("reading the documentation of the installed libraries")
-    batches = write_corpus(directory / "rows", as_of, subpackages)
+    report = directory / "report.html"
+    if report.is_dir():
+        raise UsageError(f"{report} is a folder, expected a place for the page: choose another folder")
+    try:
+        batches = write_corpus(directory / "demo-rows", as_of, subpackages)
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be written ({error.strerror}): choose another folder") from None
     with open_store(database_url=None, data_dir=settings.data_dir, project=PROJECT, hold="demo") as store:
         store.begin_anew("demo")
         for batch in batches:
@@ -82,8 +89,7 @@ def run_demo(
         run_epochs(store, settings, as_of=_microseconds(as_of), progress=progress)
         progress.stage("writing the report")
         record = record_of(store, about=_about(batches), featured=FEATURED, settings=settings.rules())
-    report = write_report(record, directory / "report.html")
-    demo = Demo(record=record, report=report, seconds=time.perf_counter() - started)
+    demo = Demo(record=record, report=write_report(record, report), seconds=time.perf_counter() - started)
     if out is not None:
         out.write("\n".join(story(demo)) + "\n")
         out.flush()
