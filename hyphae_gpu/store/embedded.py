@@ -45,7 +45,8 @@ class EmbeddedServer:
         self._clients: int | None = None
         binaries = find_binaries()
         try:
-            self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Root's server runs under another account, which has to pass through here.
+            self._home.mkdir(parents=True, exist_ok=True, mode=0o700 if os.geteuid() else 0o711)
             self._clients = warden.lock(self._home / "clients.lock", fcntl.LOCK_SH, _PATIENCE_SECONDS)
             if self._clients is None:
                 raise DatabaseError(f"the server in {self._home} is being stopped and does not end")
@@ -139,7 +140,7 @@ class EmbeddedServer:
             "account": account,
             "override": override,
         }
-        with (self._home / "postgres.log").open("ab") as log:
+        with warden.open_log(self._home / "postgres.log") as log:
             done = subprocess.run(
                 [sys.executable, "-I", warden.__file__, json.dumps(order)],
                 stdin=subprocess.DEVNULL,
@@ -183,6 +184,8 @@ def server_settings() -> dict[str, str]:
         "wal_level": "minimal",
         "max_wal_senders": "0",
         "max_wal_size": "4GB",
+        "wal_buffers": "64MB",
+        "wal_init_zero": "off",
         "checkpoint_timeout": "15min",
         "log_checkpoints": "off",
         "jit": "off",

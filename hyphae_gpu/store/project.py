@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import psycopg
 
@@ -18,12 +19,14 @@ from hyphae_gpu.store import queries
 from hyphae_gpu.store.checkpoint import write_checkpoint
 from hyphae_gpu.store.embedded import EmbeddedServer
 from hyphae_gpu.store.engine_lock import EngineLock
+from hyphae_gpu.store.export import export
 from hyphae_gpu.store.failpoints import fail_point
 from hyphae_gpu.store.history import history
 from hyphae_gpu.store.known import StoreKnown
 from hyphae_gpu.store.load import load_state
 from hyphae_gpu.store.postgres import Connection, Database, database_errors
 from hyphae_gpu.store.renewal import begin_anew
+from hyphae_gpu.store.search import Progress, build_indexes, search
 from hyphae_gpu.store.write import write_rows
 
 
@@ -136,6 +139,30 @@ class Store:
         """Return what a report tells of the project: sums and short lists (`history.history`)."""
         with self._reading() as connection:
             return history(connection, agents=agents, shown=shown)
+
+    def search(
+        self,
+        vector: npt.NDArray[np.float32],
+        *,
+        limit: int = 10,
+        layer: int | None = None,
+        type: str | None = None,
+        scene: str | None = None,
+        since: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the nodes nearest to a vector (`search.search`)."""
+        with self._reading() as connection:
+            return search(connection, vector, limit=limit, layer=layer, type=type, scene=scene, since=since)
+
+    def build_indexes(self, progress: Progress | None = None) -> list[str]:
+        """Make the pgvector indexes (`search.build_indexes`); return their names."""
+        with database_errors():
+            return build_indexes(self._database, self._connection, progress)
+
+    def export(self, directory: Path) -> list[Path]:
+        """Write every table as Parquet (`export.export`); return the files."""
+        with self._reading() as connection:
+            return export(connection, directory)
 
     def embedder_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of the fitted embedder; empty when there is none."""

@@ -26,13 +26,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 READY_SECONDS = 300.0
 STOP_SECONDS = 60.0
 _TICK = 0.01
 _WATCH_SECONDS = 0.5
 _SOCKET_PATH_LIMIT = 90
+_LOG_BYTES = 16 << 20
 _CAP_DAC_OVERRIDE = 1
 
 
@@ -66,6 +67,16 @@ def is_held(path: Path) -> bool:
         return True
     os.close(descriptor)
     return False
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open the server's log to append to; a long one is begun anew."""
+    try:
+        long = path.stat().st_size > _LOG_BYTES
+    except FileNotFoundError:
+        long = False
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_TRUNC if long else 0), 0o600)
+    return os.fdopen(descriptor, "ab")
 
 
 def postmaster(cluster: Path) -> tuple[int, str, str] | None:
@@ -186,7 +197,7 @@ class Server:
         command = [str(self.binaries / "postgres"), "-D", str(self.cluster), "-k", self.sockets]
         for name, value in self.settings.items():
             command += ["-c", f"{name}={value}"]
-        with self.log.open("ab") as log:
+        with open_log(self.log) as log:
             child = subprocess.Popen(
                 command, stdout=log, stderr=log, pass_fds=[inherited], start_new_session=True, **self._run_as()
             )
@@ -288,7 +299,7 @@ def main(order: dict[str, Any]) -> int:
         os.ftruncate(mine, 0)
         try:
             server.start()
-        except (ServerError, OSError) as problem:
+        except (ServerError, OSError, subprocess.SubprocessError) as problem:
             _answer({"error": str(problem)})
             return 1
         _answer({})

@@ -94,6 +94,9 @@ def _settle_space(connection: Connection, rows: Rows) -> None:
         connection.execute(
             sql.SQL("alter table {} alter column embedding set storage external").format(sql.Identifier(table))
         )
+    # What is copied into a table emptied in the same transaction needs no write-ahead log (wal_level minimal).
+    if not connection.execute("select 1 from knowledge_nodes limit 1").fetchone():
+        connection.execute("truncate knowledge_nodes")
     for key, value in given.items():
         connection.execute("insert into meta values (%s, %s)", [key, Jsonb(value)])
 

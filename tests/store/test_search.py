@@ -1,0 +1,132 @@
+"""Vector search with filters, and the indexes for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hyphae_gpu.errors import DatabaseError, UsageError
+from tests.store import sample
+
+
+def filled(opened, count=300, dimension=8, seed=0):
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(count, dimension)).astype(np.float32)
+    cells = [
+        {
+            "id": f"c{i}",
+            "embedding": vectors[i].tolist(),
+            "knowledge_type": i % 9,
+            "salience": 0.0 if i % 2 else 0.5,
+            "created_at": sample.NOW + i,
+        }
+        for i in range(count)
+    ]
+    store = opened()
+    store.write_rows(sample.rows(dimension=dimension, cells=cells), diffs=True)
+    return store, vectors
+
+
+def nearest(vectors, query, chosen):
+    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    cosines = unit @ (query / np.linalg.norm(query))
+    order = [i for i in np.argsort(-cosines, kind="stable") if chosen(i)]
+    return [f"c{i}" for i in order], cosines
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_search_finds_the_nearest_with_and_without_an_index(opened, indexed):
+    store, vectors = filled(opened)
+    if indexed:
+        assert store.build_indexes() == [f"knowledge_nodes_hnsw_{layer}" for layer in range(3)]
+    query = np.random.default_rng(1).normal(size=8).astype(np.float32)
+    found = store.search(query, limit=10)
+    expected, cosines = nearest(vectors, query.astype(np.float64), lambda i: True)
+    assert [hit["id"] for hit in found] == expected[:10]
+    assert [hit["cosine"] for hit in found] == pytest.approx(sorted(cosines, reverse=True)[:10], abs=1e-6)
+    assert 0.0 in [hit["salience"] for hit in found], "decayed cells are found too"
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_filters_leave_the_best_of_what_they_let_through(opened, indexed):
+    store, vectors = filled(opened)
+    if indexed:
+        store.build_indexes()
+    query = np.random.default_rng(2).normal(size=8).astype(np.float32)
+    found = store.search(query, limit=5, type="risk", layer=0, since=sample.NOW + 100)
+    expected, _ = nearest(vectors, query.astype(np.float64), lambda i: i % 9 == 2 and i >= 100)
+    assert [hit["id"] for hit in found] == expected[:5]
+    assert store.search(query, limit=5, layer=1) == []
+    assert store.search(query, limit=5, type="agent") == []
+
+
+def test_a_scene_filter_keeps_its_cells(opened):
+    store, vectors = filled(opened)
+    with store._database.connect() as connection:
+        connection.execute("update knowledge_nodes set type = 'scene', layer = 1 where num = 0")
+        connection.execute("update knowledge_nodes set scene = 0 where num in (5, 6)")
+    found = store.search(vectors[5], limit=9, scene="c0")
+    assert [hit["id"] for hit in found] == ["c5", "c6"]
+    assert found[0]["scene"] == "c0"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"vector": np.ones(7, np.float32)}, "8 numbers"),
+        ({"vector": np.zeros(8, np.float32)}, "zero"),
+        ({"vector": np.full(8, np.nan, np.float32)}, "finite"),
+        ({"type": "thing"}, "decision"),
+        ({"scene": "none"}, "no scene"),
+        ({"limit": 0}, "limit 0"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(opened, options, word):
+    store, _ = filled(opened, count=3)
+    vector = options.pop("vector", np.ones(8, np.float32))
+    with pytest.raises(UsageError, match=word):
+        store.search(vector, **({"limit": 1} | options))
+
+
+def test_an_empty_store_cannot_be_searched(opened):
+    with pytest.raises(DatabaseError, match="ingest"):
+        opened().search(np.ones(4, np.float32), limit=1)
+
+
+def index_uses(store, dimension, cast):
+    with store._database.connect() as connection:
+        connection.execute("set enable_seqscan = off")
+        vector = "[" + ",".join(["1"] * dimension) + "]"
+        query = (
+            "explain select num from knowledge_nodes n where layer = 0 and embedding is not null "
+            f"order by {cast} <=> %s limit 3"
+        )
+        return "knowledge_nodes_hnsw_0" in str(connection.execute(query, [vector]).fetchall())
+
+
+def test_from_2001_dimensions_the_index_is_of_half_floats(opened):
+    store, vectors = filled(opened, count=40, dimension=2048)
+    assert len(store.build_indexes()) == 3
+    with store._database.connect() as connection:
+        defined = connection.execute(
+            "select indexdef from pg_indexes where indexname = 'knowledge_nodes_hnsw_0'"
+        ).fetchone()[0]
+    assert "halfvec(2048)" in defined
+    assert "m='24', ef_construction='128'" in defined
+    assert index_uses(store, 2048, "(embedding::halfvec(2048))")
+    assert [hit["id"] for hit in store.search(vectors[7], limit=1)] == ["c7"]
+
+
+def test_from_4001_dimensions_there_is_no_index_and_search_is_exact(opened):
+    store, vectors = filled(opened, count=10, dimension=4096)
+    assert store.build_indexes() == []
+    assert [hit["id"] for hit in store.search(vectors[3], limit=1)] == ["c3"]
+
+
+def test_an_index_build_reports_its_progress_and_is_made_once(opened):
+    store, _ = filled(opened, count=20)
+    said = []
+    first = store.build_indexes(lambda name, share: said.append((name, share)))
+    assert said[0] == (first[0], 0.0)
+    assert said[-1] == (first[-1], 1.0)
+    assert store.build_indexes() == first
