@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     access_unit_days: float = Field(1.0, gt=0, le=36_500, description="days per unit of recency (spec 1.3)")
     beacon_fanin: int = Field(32, ge=1, le=_INT32_MAX, description="cells a beacon listens to, at most (spec 1.5)")
     beacon_radius: float = Field(0.3, ge=-1, le=1, description="lowest cosine of a cell that a beacon hears (spec 1.5)")
+    audience_limit: int | None = Field(
+        None, ge=1, le=_INT32_MAX, description="agents a diff is kept for, those it concerns most (spec 3.13)"
+    )
     inbox_limit: int = Field(50, ge=1, le=_INT32_MAX, description="gossip entries an agent gets an epoch (spec 3.14)")
     beacon_limit: int = Field(50, ge=1, le=_INT32_MAX, description="entries a beacon passes on an epoch (spec 3.14)")
 
@@ -90,6 +93,7 @@ class Settings(BaseSettings):
         "access_unit_days",
         "beacon_fanin",
         "beacon_radius",
+        "audience_limit",
         "inbox_limit",
         "beacon_limit",
     )

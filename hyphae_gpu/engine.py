@@ -17,7 +17,8 @@ from hyphae_gpu.config import Settings
 from hyphae_gpu.digest import DeliveryDigest, state_hash
 from hyphae_gpu.emergence.decay import decayed_saliences, live_cells
 from hyphae_gpu.emergence.drift import counting_pairs, drift
-from hyphae_gpu.gossip.inboxes import Candidates, Inboxes, candidates, ordered, without_delivered
+from hyphae_gpu.gossip.catch import Catch, Filled, Held, Limits
+from hyphae_gpu.gossip.resonance import flow_of, resonances
 from hyphae_gpu.gossip.tally import Tally
 from hyphae_gpu.gossip.waves import propagate as waves
 from hyphae_gpu.intake import as_diffs, rows_of, take_in
@@ -30,6 +31,9 @@ from hyphae_gpu.topology.hnsw import HnswIndex
 from hyphae_gpu.topology.refresh import Topology, TopologyRules, refresh
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import ENERGY_UNITS
+
+#: What `state_hash` covers of an inbox: no hop, parent or way (interfaces).
+_DECIDED_OF_INBOX = ("agents", "diffs", "vias", "places", "energies", "scores", "resonances", "relevances")
 
 
 class Project(Protocol):
@@ -52,8 +56,14 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a block under this name."""
+        """Time a block under this name, and say that it begins."""
         self._progress.stage(self._prefix + name)
+        with self.part(name):
+            yield
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Time a block under this name, adding to what it has."""
         start = time.perf_counter()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
@@ -61,42 +71,61 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Propagation:
-    """What reached whom, what it took, and the seconds by stage."""
+    """What reached whom, what it took, and the seconds by stage.
+
+    resonances int64, one a delivery, where they were asked for (spec 3.12).
+    """
 
     deliveries: Deliveries
+    resonances: torch.Tensor | None
     counts: GossipCounts
     seconds: dict[str, float]
 
 
 def propagate(
-    nodes: Nodes, edges: Edges, diffs: Diffs, settings: Settings | None = None, *, progress: Progress | None = None
+    nodes: Nodes,
+    edges: Edges,
+    diffs: Diffs,
+    settings: Settings | None = None,
+    *,
+    resonance: bool = False,
+    progress: Progress | None = None,
 ) -> Propagation:
     """Propagate diffs over a given graph: spec 3 and 4, stateless, no store, no sweeps, epoch 0.
 
-    Raises DeviceError when the device asked for cannot be used, ValueError when an edge or a diff names a node that
-    is none. Batches of `settings.batch_size` diffs, or all at once where an edge has a bandwidth (spec 2.8).
+    Batches of `settings.batch_size` diffs, or all at once where an edge has a bandwidth (spec 2.8). Raises DeviceError
+    when the device asked for cannot be used, ValueError when an edge or a diff names a node that is none.
     """
     settings = settings or Settings()
     progress = progress or Silent()
     clock = Clock(progress)
     chosen = select(settings.device, settings.threads)
     progress.note(chosen.why)
-    for name, column in (
-        ("edges.sources", edges.sources),
-        ("edges.targets", edges.targets),
-        ("diffs.origins", diffs.origins),
-    ):
+    for name, column in (("source", edges.sources), ("target", edges.targets), ("origin", diffs.origins)):
         if len(column) and (int(column.min()) < 0 or int(column.max()) >= len(nodes)):
-            raise ValueError(f"{name} must be node numbers in [0, {len(nodes)})")
+            raise ValueError(f"every {name} must be a node number in [0, {len(nodes)})")
     with clock.stage("build"):
         adjacency = adjacency_of(edges, len(nodes), chosen.backend)
+    if resonance:
+        with clock.part("resonance"):
+            flow = flow_of(chosen.backend, nodes, adjacency)
     counts = GossipCounts()
-    found: list[Deliveries] = []
-    with clock.stage("gossip"):
-        for _, part, step in _batches(chosen.backend, nodes, adjacency, diffs, _rules(settings, 0), settings, progress):
-            found.append(part)
-            counts.add(step)
-    return Propagation(deliveries=_concatenated(found), counts=counts, seconds=clock.seconds)
+    found, strengths = [], []
+    progress.stage("gossip")
+    for batch in _batches(diffs, adjacency, settings, progress):
+        with clock.part("gossip"):
+            part, step = waves(chosen.backend, nodes, adjacency, batch, _rules(settings, 0))
+        counts.add(step)
+        found.append(part)
+        if resonance:
+            with clock.part("resonance"):
+                strengths.append(resonances(chosen.backend, flow, batch, part))
+    return Propagation(
+        deliveries=Deliveries.concat(found),
+        resonances=torch.cat([torch.zeros(0, dtype=torch.int64), *strengths]) if resonance else None,
+        counts=counts,
+        seconds=clock.seconds,
+    )
 
 
 def _rules(settings: Settings, epoch: int) -> GossipRules:
@@ -110,36 +139,13 @@ def _rules(settings: Settings, epoch: int) -> GossipRules:
     )
 
 
-def _batches(
-    backend: Backend,
-    nodes: Nodes,
-    adjacency: Adjacency,
-    diffs: Diffs,
-    rules: GossipRules,
-    settings: Settings,
-    progress: Progress,
-) -> Iterator[tuple[Diffs, Deliveries, GossipCounts]]:
-    """Propagate the diffs batch by batch; all at once where bandwidths tie them together (spec 2.8)."""
-    size = len(diffs) if adjacency.limited else settings.batch_size
-    for first in range(0, len(diffs), max(1, size)):
-        rows = torch.arange(first, min(first + size, len(diffs)))
-        batch = diffs.take(rows)
-        yield batch, *waves(backend, nodes, adjacency, batch, rules)
-        progress.advance(first + len(rows), len(diffs))
-
-
-def _concatenated(parts: list[Deliveries]) -> Deliveries:
-    if len(parts) == 1:
-        return parts[0]
-    kinds = (torch.int64, torch.int32, torch.int32, torch.int32, torch.float64, torch.int32)
-    empty = [torch.zeros(0, dtype=kind) for kind in kinds]
-    names = [spec.name for spec in fields(Deliveries)]
-    return Deliveries(
-        **{
-            name: torch.cat([none, *(getattr(part, name) for part in parts)])
-            for name, none in zip(names, empty, strict=True)
-        }
-    )
+def _batches(diffs: Diffs, adjacency: Adjacency, settings: Settings, progress: Progress) -> Iterator[Diffs]:
+    """Cut diffs into batches; all are one where bandwidths tie them together (spec 2.8)."""
+    size = max(1, len(diffs) if adjacency.limited else settings.batch_size)
+    for first in range(0, len(diffs), size):
+        last = min(first + size, len(diffs))
+        yield diffs.take(torch.arange(first, last))
+        progress.advance(last, len(diffs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,15 +238,10 @@ class Engine:
                 backend=self.backend,
             )
             self._index = topology.index
-        with clock.stage("gossip"):
-            sending = live[state.diffs.origins]
-            tally, offered, digest = self._gossip(topology, rows_of(state.diffs, sending), number)
-        with clock.stage("inboxes"):
-            held = state.delivered
-            fresh = without_delivered(offered, as_tensor(held.agents), as_tensor(held.diffs), as_tensor(held.vias))
-            inboxes = ordered(fresh, inbox_limit=settings.inbox_limit, beacon_limit=settings.beacon_limit)
-            inbox = _inbox_table(inboxes)
-            self._restore(inbox, as_of)
+        sending = live[state.diffs.origins]
+        tally, digest, filled = self._gossip(topology, rows_of(state.diffs, sending), number, clock)
+        inbox = _inbox_table(filled)
+        self._restore(inbox, as_of)
 
         accessed = np.flatnonzero(nodes.last_access != accessed_before).astype(np.int32)
         removed, written = edge_changes(state.topology, topology.edges)
@@ -265,7 +266,7 @@ class Engine:
                 "live_diffs": len(state.diffs),
                 "silent_diffs": int((~sending).sum()),
                 "inbox": len(inbox),
-                "cut": inboxes.cut,
+                "cut": filled.inboxes.cut,
                 "moved": len(moved),
                 "access_pairs": len(pairs),
                 "topology": topology.facts,
@@ -286,28 +287,33 @@ class Engine:
         self._images[moved] = quantise(positions)
         self._lengths[moved] = lengths(self._images[moved])
 
-    def _gossip(self, topology: Topology, table: DiffTable, number: int) -> tuple[Tally, Candidates, DeliveryDigest]:
-        """Propagate an epoch's diffs; keep what can become inbox entries, count and digest the rest (spec 8.3)."""
-        state = self.state
+    def _gossip(
+        self, topology: Topology, table: DiffTable, number: int, clock: Clock
+    ) -> tuple[Tally, DeliveryDigest, Filled]:
+        """Propagate an epoch's diffs; keep what comes to agents, count and digest the rest (spec 8.3)."""
+        columns, settings = self.state.nodes, self.settings
         nodes = Nodes.of_images(
-            self._images,
-            self._lengths,
-            types=state.nodes.types,
-            layers=state.nodes.layers,
-            interests=state.nodes.interests,
+            self._images, self._lengths, types=columns.types, layers=columns.layers, interests=columns.interests
         )
-        diffs = as_diffs(table)
-        types, owners = as_tensor(state.nodes.types), as_tensor(state.nodes.makers)
-        makers = as_tensor(state.nodes.makers[table.origins])
+        diffs, makers = as_diffs(table), as_tensor(columns.makers[table.origins])
+        delivered = self.state.delivered
+        held = Held(
+            agents=as_tensor(delivered.agents), diffs=as_tensor(delivered.diffs), vias=as_tensor(delivered.vias)
+        )
+        limits = Limits(audience=settings.audience_limit, inbox=settings.inbox_limit, beacon=settings.beacon_limit)
+        with clock.stage("flow"):
+            catch = Catch(self.backend, nodes, topology.adjacency, as_tensor(columns.makers), held, limits)
         tally, digest = Tally(), DeliveryDigest()
-        offered: list[Candidates] = []
-        rules = _rules(self.settings, number)
-        batches = _batches(self.backend, nodes, topology.adjacency, diffs, rules, self.settings, self.progress)
-        for batch, found, counts in batches:
+        self.progress.stage(f"epoch {number}: gossip")
+        for batch in _batches(diffs, topology.adjacency, settings, self.progress):
+            with clock.part("gossip"):
+                found, counts = waves(self.backend, nodes, topology.adjacency, batch, _rules(settings, number))
             tally.add(batch, found, counts)
             digest.add(found)
-            offered.append(candidates(found, types, owners, diffs.numbers, makers))
-        return tally, Candidates.concat(offered), digest
+            with clock.part("resonance"):
+                catch.add(batch, found, makers[diffs.rows_of(batch.numbers)])
+        with clock.stage("inboxes"):
+            return tally, digest, catch.fill(diffs)
 
     def _restore(self, inbox: InboxTable, as_of: int) -> None:
         """Note that a cell whose own diff came into an inbox was accessed now (spec 6.5)."""
@@ -333,7 +339,7 @@ class Engine:
             live,
             *(getattr(adjacency, spec.name).numpy() for spec in fields(Adjacency)),
             digest.words(),
-            *(getattr(inbox, spec.name) for spec in fields(InboxTable) if spec.name not in ("hops", "parents")),
+            *(getattr(inbox, name) for name in _DECIDED_OF_INBOX),
         ]
 
     def _go_on(self, done: Checkpoint, topology: Topology) -> None:
@@ -358,18 +364,20 @@ def _aged(diffs: DiffTable) -> DiffTable:
     return aged
 
 
-def _inbox_table(inboxes: Inboxes) -> InboxTable:
-    entries = inboxes.entries
-    scores = entries.scores.numpy()
+def _inbox_table(filled: Filled) -> InboxTable:
+    entries = filled.inboxes.entries
     return InboxTable(
         agents=entries.agents.numpy(),
         diffs=entries.diffs.numpy(),
         vias=entries.vias.numpy(),
         hops=entries.hops.numpy(),
-        energies=(entries.energies.numpy() / np.float32(ENERGY_UNITS)).astype(np.float32),
-        scores=scores,
-        resonances=np.zeros(len(scores), np.int64),
-        relevances=scores,
+        energies=(entries.energies.numpy() / ENERGY_UNITS).astype(np.float32),
+        scores=entries.scores.numpy(),
+        resonances=entries.resonances.numpy(),
+        relevances=filled.inboxes.relevances.numpy(),
         parents=entries.parents.numpy(),
-        places=inboxes.places.numpy(),
+        places=filled.inboxes.places.numpy(),
+        throughs=filled.throughs.numpy(),
+        path_offsets=filled.path_offsets.numpy(),
+        paths=filled.path_nodes.numpy(),
     )

@@ -175,8 +175,10 @@ class InboxTable:
     """New inbox entries, in the order agent, via, place: one row an entry (spec 3.14).
 
     agents int32; diffs int64; vias int32 (-1 for gossip, else the beacon's node number); hops int32; energies float32,
-    the paper's units; scores float64; resonances int64; relevances float64; parents int32, -1 for none; places int32,
-    from 0 within (agent, via).
+    the paper's units; scores float64; resonances int64; relevances float64, NaN through a beacon; parents int32, -1 for
+    none; places int32, from 0 within (agent, via); throughs int32: the neighbour from which most of the resonance came,
+    -1 for none; paths int32: the way of each entry from the receiver back to the origin, at path_offsets[i] :
+    path_offsets[i + 1] (int64, one more than rows).
     """
 
     agents: I32
@@ -189,6 +191,9 @@ class InboxTable:
     relevances: F64
     parents: I32
     places: I32
+    throughs: I32
+    path_offsets: I64
+    paths: I32
 
     def __len__(self) -> int:
         return len(self.agents)

@@ -213,10 +213,42 @@ class Adjacency(_Columns):
         """How many nodes the rows stand for."""
         return len(self.offsets) - 1
 
+    def sources(self) -> torch.Tensor:
+        """Return each edge's source, int64."""
+        rows = torch.arange(self.nodes, device=self.offsets.device)
+        return torch.repeat_interleave(rows, self.offsets.diff())
+
     @property
     def limited(self) -> bool:
         """Whether any edge has a bandwidth."""
         return bool((self.bandwidths >= 0).any())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Flow(_Columns):
+    """The flow edges by source (CSR), over which resonance spreads (spec 3.12).
+
+    offsets int64 [n + 1]; per edge: targets int32, weights int32 in [1, 4096]; totals int64 [n], a row's sum.
+    """
+
+    offsets: torch.Tensor = _column(torch.int64, free=True)
+    targets: torch.Tensor = _column(torch.int32)
+    weights: torch.Tensor = _column(torch.int32)
+    totals: torch.Tensor = _column(torch.int64, free=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowLaw:
+    """The constants of spec 3.12: what an origin holds, the share that is sent on, the cut, the rounds."""
+
+    start: int = 1 << 52
+    numerator: int = 7
+    denominator: int = 10
+    cut: int = 1 << 42
+    rounds: int = 8
+
+
+FLOW_LAW = FlowLaw()
 
 
 def costs_of(weights: torch.Tensor) -> torch.Tensor:
@@ -254,6 +286,11 @@ class Diffs(_Columns):
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def rows_of(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Return the row of each diff number, int64; every number must be among them."""
+        order = torch.argsort(self.numbers)
+        return order[torch.searchsorted(self.numbers[order], numbers)]
+
     def take(self, rows: torch.Tensor) -> Diffs:
         """Return the diffs at these rows, in that order."""
         return Diffs(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
@@ -276,6 +313,22 @@ class Deliveries(_Columns):
 
     def __len__(self) -> int:
         return len(self.diffs)
+
+    def take(self, rows: torch.Tensor) -> Deliveries:
+        """Return the deliveries at these rows, in that order."""
+        return Deliveries(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
+
+    @staticmethod
+    def concat(parts: list[Deliveries]) -> Deliveries:
+        """Return the rows of all parts, one part after the other."""
+        return Deliveries(
+            **{
+                spec.name: torch.cat(
+                    [torch.zeros(0, dtype=spec.metadata["dtype"]), *(getattr(p, spec.name) for p in parts)]
+                )
+                for spec in fields(Deliveries)
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

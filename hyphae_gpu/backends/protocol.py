@@ -12,7 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
+from hyphae_gpu.swarm import (
+    FLOW_LAW,
+    Adjacency,
+    Diffs,
+    Flow,
+    FlowLaw,
+    GossipCounts,
+    GossipRules,
+    Nodes,
+    Offers,
+    WaveState,
+)
 
 
 class Backend(Protocol):
@@ -47,6 +58,23 @@ class Backend(Protocol):
         self, rules: GossipRules, round_: int, sources: torch.Tensor, targets: torch.Tensor, diffs: torch.Tensor
     ) -> torch.Tensor:
         """Return which transmissions of round `round_` get lost: sources, targets int32, diff numbers int64 -> bool."""
+
+    def resonance(
+        self,
+        flow: Flow,
+        origins: torch.Tensor,
+        offsets: torch.Tensor,
+        nodes: torch.Tensor,
+        *,
+        law: FlowLaw = FLOW_LAW,
+        with_throughs: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the resonance of queried nodes with each origin's diffs, and through whom most of it came (spec 3.12).
+
+        origins int32 [g]; nodes int32 [m], those asked of origin i at offsets[i] : offsets[i + 1] (int64 [g + 1]).
+        Returns values int64 [m] and throughs int32: with `with_throughs` [m], the neighbour over a node's own flow
+        edges that sent it most (ties: lowest number; -1: none), else empty.
+        """
 
     # The graph's own operations. Graphs are made and stored on the host, so these take and give numpy arrays; `images`
     # int8 [n, d] and `lengths` float64 [n] are those of `swarm.Nodes`.

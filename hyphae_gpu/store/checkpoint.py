@@ -196,12 +196,14 @@ def _add_inbox(connection: Connection, done: Checkpoint) -> None:
         copy.float32(inbox.energies),
         copy.float64(inbox.scores),
         copy.int64(inbox.resonances),
-        copy.float64(inbox.relevances),
+        copy.float64(inbox.relevances, ~np.isnan(inbox.relevances)),
         copy.reference(inbox.parents),
         copy.int32(inbox.places),
+        copy.reference(inbox.throughs),
+        copy.bigints(inbox.path_offsets, inbox.paths),
     ]
     columns = [
         "agent", "diff", "via", "epoch", "hop", "energy", "score", "resonance", "relevance", "parent",
-        "place",
+        "place", "through", "path",
     ]  # fmt: skip
     copy_in(connection, "inbox", columns, [fields], "checkpoint.inbox")

@@ -28,6 +28,8 @@ EPOCH_MICROSECONDS = 946_684_800_000_000
 BLOCK_BYTES = 8 << 20
 _JSONB_VERSION = 1
 _NO_PREFIX = -1
+#: PostgreSQL's number of the type bigint.
+_BIGINT_TYPE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,34 @@ def text(values: pa.Array | pa.ChunkedArray) -> Field:
 def jsonb(values: pa.Array | pa.ChunkedArray) -> Field:
     """Return a jsonb column from an Arrow column of JSON text, nulls kept."""
     return _variable(values, _JSONB_VERSION)
+
+
+def bigints(offsets: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> Field:
+    """Return a bigint[] column: row i is values[offsets[i]:offsets[i + 1]], in one dimension, without nulls.
+
+    An array is int32 dimensions, int32 0, int32 element type, int32 length and int32 lower bound of the dimension; then
+    an int32 length and the bytes of each element. An empty one has no dimension.
+    """
+    counts = np.diff(offsets)
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(np.where(counts > 0, 20 + 12 * counts, 12), out=starts[1:])
+    data = np.zeros(int(starts[-1]), np.uint8)
+    heads = starts[:-1]
+    filled = counts > 0
+    _scatter(data, heads, filled.astype(">i4"))
+    _scatter(data, heads + 8, np.full(len(counts), _BIGINT_TYPE, ">i4"))
+    _scatter(data, heads[filled] + 12, counts[filled].astype(">i4"))
+    _scatter(data, heads[filled] + 16, np.ones(int(filled.sum()), ">i4"))
+    at = np.repeat(heads + 20 - 12 * offsets[:-1], counts) + 12 * np.arange(len(values))
+    _scatter(data, at, np.full(len(values), 8, ">i4"))
+    _scatter(data, at + 4, values.astype(">i8"))
+    return Field(data, starts, _valid(len(counts), None))
+
+
+def _scatter(data: Bytes, at: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
+    """Write each value's bytes at its place."""
+    width = values.dtype.itemsize
+    data[at[:, None] + np.arange(width)] = values.view(np.uint8).reshape(len(values), width)
 
 
 def words(codes: npt.NDArray[Any], names: Sequence[str]) -> Field:

@@ -80,9 +80,11 @@ create table inbox (
     energy real not null,
     score double precision not null,
     resonance bigint not null,
-    relevance double precision not null,
+    relevance double precision,  -- null through a beacon
     parent bigint,
     place integer not null,      -- from 0 within (agent, via, epoch)
+    through bigint,              -- the neighbour from which most of the resonance came
+    path bigint[] not null,      -- from the receiver back to the origin
     primary key (agent, diff, via)
 );
 

@@ -28,7 +28,7 @@ def rows(
     space: str = "given",
     embedder: dict[str, Any] | None = None,
 ) -> Rows:
-    """Rows from dicts; what a cell leaves out gets a plain value, `row` counts over all kinds in the order given."""
+    """Rows from dicts; what a cell leaves out gets a plain value, `row` counts cells first, then agents, ..."""
     kinds = {"cell": cells, "agent": agents, "beacon": beacons, "access": accesses, "edge": edges}
     plain = {"knowledge_type": 5, "salience": 0.5, "confidence": 1.0, "created_at": NOW} | {
         "embedding": [1.0] * dimension
@@ -202,6 +202,9 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
             relevances=rng.random(size),
             parents=rng.integers(-1, count, size).astype(np.int32),
             places=np.tile(np.arange(diffs, dtype=np.int32), len(targets)),
+            throughs=rng.integers(-1, count, size).astype(np.int32),
+            path_offsets=2 * np.arange(size + 1, dtype=np.int64),
+            paths=rng.integers(0, count, 2 * size).astype(np.int32),
         ),
         index=index(state.epoch + count, wide, seed),
         seconds={"gossip": 0.5},

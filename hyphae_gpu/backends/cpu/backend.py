@@ -12,9 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hyphae_gpu.backends.cpu import gate, losses, relax
+from hyphae_gpu.backends.cpu import gate, losses, relax, resonance
 from hyphae_gpu.backends.cpu.graph import GraphOperations
-from hyphae_gpu.swarm import Adjacency, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
+from hyphae_gpu.swarm import (
+    FLOW_LAW,
+    Adjacency,
+    Diffs,
+    Flow,
+    FlowLaw,
+    GossipCounts,
+    GossipRules,
+    Nodes,
+    Offers,
+    WaveState,
+)
 
 _T = TypeVar("_T")
 Arrays = tuple[npt.NDArray[np.generic], ...]
@@ -22,6 +33,7 @@ Arrays = tuple[npt.NDArray[np.generic], ...]
 _advance: Any = relax.advance
 _scores: Any = gate.scores
 _losses: Any = losses.losses
+_resonance: Any = resonance.resonance
 _JOBS_A_THREAD = 8
 _FIRST_RECORDS = 1 << 18
 #: dtypes of a state's and of offers' columns, in the order of the dataclasses' fields
@@ -105,6 +117,33 @@ class CpuBackend(GraphOperations):
         counter = rules.epoch * relax.ROUND_LIMIT + round_
         _losses(_keys(rules), _threshold(rules), counter, *_numpy(sources, targets, diffs), out)
         return torch.from_numpy(out)
+
+    def resonance(
+        self,
+        flow: Flow,
+        origins: torch.Tensor,
+        offsets: torch.Tensor,
+        nodes: torch.Tensor,
+        *,
+        law: FlowLaw = FLOW_LAW,
+        with_throughs: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Backend.resonance`."""
+        values = np.zeros(len(nodes), np.int64)
+        throughs = np.empty(len(nodes) if with_throughs else 0, np.int32)
+        columns = _numpy(flow.offsets, flow.targets, flow.weights, flow.totals)
+        numbers = (law.start, law.numerator, law.denominator, law.cut, law.rounds)
+        scratches = local()
+
+        def job(groups: npt.NDArray[np.int64]) -> None:
+            if not hasattr(scratches, "arrays"):
+                scratches.arrays = resonance.scratch(len(flow.totals))
+            queries = _numpy(origins, offsets, nodes)
+            _resonance(groups, columns, *queries, numbers, scratches.arrays, values, throughs)
+
+        groups = np.arange(len(origins))
+        self._map(job, np.array_split(groups, max(1, min(len(groups), self.threads * _JOBS_A_THREAD))))
+        return torch.from_numpy(values), torch.from_numpy(throughs)
 
     def _map(self, job: Callable[[npt.NDArray[np.int64]], _T], jobs: list[npt.NDArray[np.int64]]) -> list[_T]:
         if self.threads == 1 or len(jobs) == 1:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from hyphae_gpu.backends.cpu.gate import dot
 from hyphae_gpu.backends.cpu.ranges import over_ranges
 
 
@@ -27,19 +28,6 @@ def cosines(
 
 
 @njit(nogil=True, cache=True)
-def cosine(images, lengths, left, right):
-    """Return the cosine of two nodes.
-
-    The dot product stays below 2^31 for up to 16,000 products of 127 * 127. The casts keep the loop in 32 bits, and the
-    rows are not sliced, so that it vectorises.
-    """
-    total = np.int32(0)
-    for i in range(images.shape[1]):
-        total = np.int32(total + np.int32(np.int32(images[left, i]) * np.int32(images[right, i])))
-    return np.float64(total) / (lengths[left] * lengths[right])
-
-
-@njit(nogil=True, cache=True)
 def _cosines(images, lengths, left, right, start, stop, out):
     for i in range(start, stop):
-        out[i] = cosine(images, lengths, left[i], right[i])
+        out[i] = np.float64(dot(images, left[i], images, right[i])) / (lengths[left[i]] * lengths[right[i]])

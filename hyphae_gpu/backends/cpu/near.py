@@ -6,8 +6,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from hyphae_gpu.backends.cpu.cosines import cosine
+from hyphae_gpu.backends.cpu.gate import dot
+from hyphae_gpu.backends.cpu.prefetch import prefetch
 from hyphae_gpu.backends.cpu.ranges import over_ranges
+
+#: How many rows ahead of the dot products rows are asked for.
+_AHEAD = 8
+_CACHE_LINE = 64
 
 
 def nearest_linked(
@@ -57,19 +62,20 @@ def _within_two_links(point, offsets, links, representatives, stamps, found):
     return held
 
 
-@njit(nogil=True, cache=True)
-def _insert(nodes, values, held, node, value):
-    """Insert a node into the best ones, kept in order of (greatest value, lowest node); return how many are kept."""
+@njit(nogil=True, cache=True, forceinline=True)
+def _insert(nodes, row, values, held, node, value):
+    """Insert a node into a row of the best, kept by (greatest value, lowest node); return how many the row holds."""
+    size = nodes.shape[1]
     place = held
-    while place > 0 and (value > values[place - 1] or (value == values[place - 1] and node < nodes[place - 1])):
+    while place > 0 and (value > values[place - 1] or (value == values[place - 1] and node < nodes[row, place - 1])):
         place -= 1
-    if place == nodes.size:
+    if place == size:
         return held
-    last = min(held, nodes.size - 1)
+    last = min(held, size - 1)
     for i in range(last, place, -1):
-        nodes[i] = nodes[i - 1]
+        nodes[row, i] = nodes[row, i - 1]
         values[i] = values[i - 1]
-    nodes[place] = node
+    nodes[row, place] = node
     values[place] = value
     return last + 1
 
@@ -78,11 +84,22 @@ def _insert(nodes, values, held, node, value):
 def _nearest_linked(images, lengths, representatives, offsets, links, start, stop, out):
     stamps = np.full(representatives.size, -1, np.int32)
     found = np.empty(representatives.size, np.int32)
+    dots = np.empty(representatives.size, np.int32)
     values = np.empty(out.shape[1], np.float64)
+    # The node's own row in 16 bits: one widening a product less.
+    query = np.empty((1, images.shape[1]), np.int16)
     for point in range(start, stop):
         node = representatives[point]
         if node < 0:
             continue
+        query[0] = images[node]
+        candidates = _within_two_links(point, offsets, links, representatives, stamps, found)
+        for i in range(candidates):
+            if i + _AHEAD < candidates:
+                for byte in range(0, images.shape[1], _CACHE_LINE):
+                    prefetch(images, found[i + _AHEAD], byte)
+            dots[i] = dot(images, found[i], query, 0)
         held = 0
-        for i in range(_within_two_links(point, offsets, links, representatives, stamps, found)):
-            held = _insert(out[point], values, held, found[i], cosine(images, lengths, node, found[i]))
+        for i in range(candidates):
+            cosine = np.float64(dots[i]) / (lengths[node] * lengths[found[i]])
+            held = _insert(out, point, values, held, found[i], cosine)

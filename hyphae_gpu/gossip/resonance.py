@@ -1,0 +1,63 @@
+"""How strongly a diff concerns a node: the (+, x) rounds over flow edges (spec 3.12)."""
+
+from __future__ import annotations
+
+import torch
+
+from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Flow, Nodes
+from hyphae_gpu.vocabulary import EdgeKind, EdgeType, NodeType
+
+#: Flow weights are integers in this fraction of 1.
+_GRID = 4096.0
+_LEAST_COSINE = 0.05
+
+
+def flow_of(backend: Backend, nodes: Nodes, adjacency: Adjacency) -> Flow:
+    """Return the flow edges with their integer weights (spec 3.12).
+
+    Near and copy links, access and declared edges; of an agent that has no outgoing access edge its attach edges, both
+    ways, as near. A near weight is max(1, rint(4096 * c^4)), c = max(cos, 0.05), of the two ends' cosine; the others'
+    max(1, rint(4096 * w)).
+    """
+    kinds = adjacency.kinds
+    sources = adjacency.sources()
+    is_agent = nodes.types == NodeType.AGENT
+    accessing = torch.zeros(len(nodes), dtype=torch.bool, device=kinds.device)
+    accessing[sources[kinds == EdgeKind.ACCESS]] = True
+    lonely = is_agent & ~accessing
+    attached = (kinds == EdgeKind.ATTACH) & (lonely[sources] | lonely[adjacency.targets.long()])
+    near = (kinds == EdgeKind.NEAR) | attached
+    flows = torch.nonzero(near | (kinds == EdgeKind.COPY) | (adjacency.types == EdgeType.CAUSAL)).flatten()
+
+    weights = torch.round(_GRID * adjacency.weights[flows].double())
+    by_cosine = torch.nonzero(near[flows]).flatten()
+    edges = flows[by_cosine]
+    ends = (sources[edges].to(torch.int32).numpy(), adjacency.targets[edges].numpy())
+    cosines = torch.from_numpy(backend.cosines(nodes.images.numpy(), nodes.lengths.numpy(), *ends))
+    squares = cosines.clamp(min=_LEAST_COSINE).square()
+    weights[by_cosine] = torch.round(_GRID * (squares * squares))
+
+    offsets = torch.zeros(len(nodes) + 1, dtype=torch.int64, device=kinds.device)
+    torch.cumsum(torch.bincount(sources[flows], minlength=len(nodes)), 0, out=offsets[1:])
+    whole = weights.clamp(min=1).to(torch.int32)
+    totals = torch.zeros(len(nodes), dtype=torch.int64, device=kinds.device)
+    totals.index_add_(0, sources[flows], whole.long())
+    return Flow(offsets=offsets, targets=adjacency.targets[flows], weights=whole, totals=totals)
+
+
+def resonances(backend: Backend, flow: Flow, diffs: Diffs, found: Deliveries) -> torch.Tensor:
+    """Return the resonance of each delivery's node with its diff, int64 (spec 3.12).
+
+    `found` must be in order of `diffs`, as propagation returns it. Diffs of one origin are computed once.
+    """
+    rows = diffs.rows_of(found.diffs)
+    origins, which = torch.unique(diffs.origins, return_inverse=True)
+    groups = which[rows]
+    order = torch.argsort(groups, stable=True)
+    offsets = torch.zeros(len(origins) + 1, dtype=torch.int64, device=rows.device)
+    torch.cumsum(torch.bincount(groups, minlength=len(origins)), 0, out=offsets[1:])
+    values, _ = backend.resonance(flow, origins, offsets, found.nodes[order])
+    out = torch.empty_like(values)
+    out[order] = values
+    return out
