@@ -135,7 +135,7 @@ def test_vectors_of_any_list_type_are_read(kind: pa.DataType, tmp_path: Path) ->
 
 
 def test_reals_are_rounded_once_to_float32(tmp_path: Path) -> None:
-    # Halfway between two float32 but for the last bits of float64: rounding twice would go the other way.
+    # Above the middle between two float32 by the last bit of float64: what loses that bit first rounds down.
     number = 1.0 + 2.0**-24 + 2.0**-52
     expected = float(np.float32(number))
     jsonl = write_lines(tmp_path / "rows.jsonl", [{**CELL, "embedding": [number, 0.1]}])
