@@ -9,7 +9,7 @@ from types import FrameType
 
 import typer
 
-from hyphae_gpu.commands import machine, read, work
+from hyphae_gpu.commands import keep, machine, read, tell, work
 from hyphae_gpu.commands.session import INTERRUPTED, say, unwrapped
 
 _ABOUT = """Memory that travels through a swarm of agents by itself.
@@ -36,7 +36,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for commands in (work, read, machine):
+tell.register_demo(app)
+for commands in (work, read, tell, keep, machine):
     commands.register(app)
 
 

@@ -1,18 +1,24 @@
-"""Commands that read the store: inbox, status."""
+"""Commands that read what is known: inbox, search."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hyphae_gpu.commands.options import STORE, with_settings
-from hyphae_gpu.commands.session import Session, counted, open_session_store, pairs, title_of
+from hyphae_gpu.commands.session import Session, counted, moment, open_session_store, table, title_of
+from hyphae_gpu.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from hyphae_gpu.state import F32
+    from hyphae_gpu.store import Store
 
 #: The panel of the help page that these commands stand in.
 PANEL = "Look at what happened"
@@ -23,7 +29,7 @@ _WHY = ("hop", "energy", "score", "resonance", "relevance", "parent")
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for function in (inbox, status):
+    for function in (inbox, search):
         app.command(rich_help_panel=PANEL)(function)
 
 
@@ -84,27 +90,78 @@ def _reason(entry: Mapping[str, Any]) -> str:
 
 
 @with_settings(*STORE)
-def status(session: Session) -> None:
-    """Show what the store holds: nodes, edges, diffs, inboxes and the last epoch's digest.
+def search(
+    session: Session,
+    text: Annotated[str | None, typer.Argument(help="What to look for, in words.", show_default=False)] = None,
+    vector: Annotated[
+        Path | None, typer.Option(help="A vector instead: a JSON list, or an .npy file.", show_default=False)
+    ] = None,
+    layer: Annotated[int | None, typer.Option(min=0, max=2, help="Only this layer.", show_default="all")] = None,
+    of_type: Annotated[
+        str | None,
+        typer.Option("--type", help="A knowledge type (decision, ...) or node type.", show_default="cells, scenes"),
+    ] = None,
+    scene: Annotated[str | None, typer.Option(help="Only cells of this scene.", show_default="any")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only from this time on: ISO 8601 with zone or epoch seconds.", show_default="ever"),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 10,
+) -> None:
+    """Find what is nearest in meaning, also among cells too faded to travel.
 
-    Example:  hyphae-gpu status --json
+    Example:  hyphae-gpu search "retry after an error" --type lesson
     """
+    if (text is None) == (vector is None):
+        raise UsageError("search: give either words to look for or --vector FILE")
+    earliest = moment(since, "--since")
+    given = None if vector is None else read_vector(vector)
     with open_session_store(session) as store:
-        state = store.status()
-    session.show(state, pairs("status", {name.replace("_", " "): _said(value) for name, value in state.items()}))
+        wanted = _embedded(store, str(text)) if given is None else given
+        hits = store.search(wanted, limit=limit, layer=layer, type=of_type, scene=scene, since=earliest)
+    rows = [
+        (
+            f"{round(hit['cosine'], 2) + 0.0:.2f}",
+            title_of(hit | {"origin": hit["id"]}),
+            hit["knowledge_type"] or hit["type"],
+            hit["id"],
+        )
+        for hit in hits
+    ]
+    readable = table(("cosine", "what", "type", "id"), rows) if rows else "nothing found"
+    session.show({"hits": hits}, readable)
 
 
-def _said(value: Any) -> Any:
-    """Return counts in words: ``cell 4, agent 2``."""
-    if isinstance(value, Mapping):
-        parts = [f"{name} {_inner(count)}" for name, count in value.items() if count]
-        return ", ".join(parts) or "none"
-    if isinstance(value, list):
-        return ", ".join(f"{item:,}" for item in value)
-    return "-" if value is None else value
+def _embedded(store: Store, text: str) -> F32:
+    """Return the words' vector in the store's own space."""
+    from hyphae_gpu.ingest import embed_texts
+
+    space = store.known().embedding_space
+    if space is None:
+        raise UsageError("the store holds no vectors yet: ingest some rows first (hyphae-gpu ingest FILES)")
+    vector: F32 = embed_texts([text], space=space, arrays=store.embedder_arrays())[0]
+    return vector
 
 
-def _inner(count: Any) -> str:
-    if isinstance(count, Mapping):
-        return "(" + ", ".join(f"{name} {number:,}" for name, number in count.items()) + ")"
-    return f"{count:,}"
+def read_vector(file: Path) -> F32:
+    """Return the vector in a JSON or .npy file as float32 [d]; raises UsageError for anything else."""
+    import numpy as np
+
+    try:
+        if file.suffix == ".npy":
+            found = np.load(file, allow_pickle=False)
+        else:
+            found = np.array(json.loads(file.read_text("utf-8")))
+    except OSError as error:
+        raise UsageError(f"--vector {file}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--vector {file}: {error}; expected a JSON list of numbers, or an .npy array") from None
+    if found.ndim == 2 and len(found) == 1:
+        found = found[0]
+    if found.ndim != 1 or found.dtype.kind not in "fiu":
+        raise UsageError(
+            f"--vector {file}: holds {found.dtype} of shape {list(found.shape)}, expected one list of numbers"
+        )
+    with np.errstate(over="ignore"):
+        vector: F32 = found.astype(np.float32)
+    return vector

@@ -63,7 +63,8 @@ class Session:
             console = Console(highlight=False)
             with console.capture() as captured:
                 for part in readable:
-                    console.print(part, markup=False)
+                    # A text has its own line breaks; only tables and the like are laid out here.
+                    console.print(part, markup=False, soft_wrap=isinstance(part, str))
             sys.stdout.write(captured.get())
         sys.stdout.flush()
 
@@ -133,7 +134,7 @@ def open_session_store(session: Session, *, hold: str | None = None) -> Store:
     )
 
 
-def moment(text: str | None) -> int | None:
+def moment(text: str | None, flag: str) -> int | None:
     """Return a time given as ISO 8601 with zone or epoch seconds in microseconds; raises UsageError."""
     if text is None:
         return None
@@ -142,7 +143,7 @@ def moment(text: str | None) -> int | None:
     try:
         return microseconds(_number(text))
     except ValueError as error:
-        raise UsageError(f"--as-of {error}") from None
+        raise UsageError(f"{flag} {error}") from None
 
 
 def _number(text: str) -> str | int | float:
@@ -176,7 +177,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
 
 def pairs(title: str, values: Mapping[str, Any]) -> RenderableType:
     """Return names and values, one pair a line."""
-    return table((title, ""), list(values.items()))
+    return table((title, ""), [(name.replace("_", " "), value) for name, value in values.items()])
 
 
 def unwrapped(text: str) -> str:
@@ -190,3 +191,9 @@ def title_of(row: Mapping[str, Any]) -> str:
     title = payload.get("title") if isinstance(payload, Mapping) else None
     words = " ".join(str(title or row.get("text") or row["origin"]).split())
     return words if len(words) <= TITLE_LENGTH else words[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def can_be_written(out: Path) -> None:
+    """Refuse a place for results that cannot hold them before the work is done; raises UsageError."""
+    if not out.parent.is_dir() or out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out {out}: cannot be written; expected a file in a folder that exists and is yours")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hyphae_gpu.commands.options import DEVICE, EPOCH, GOSSIP, STORE, with_settings
-from hyphae_gpu.commands.session import Session, counted, moment, open_session_store, pairs, table
-from hyphae_gpu.errors import UsageError
+from hyphae_gpu.commands.session import Session, can_be_written, counted, moment, open_session_store, pairs, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +54,7 @@ def ingest(
         rows = read_rows(files, known=store.known(), embed=session.settings.embed, kind=kind, now=now())
         progress.stage(f"writing {counted(len(rows), 'row')}")
         written = store.write_rows(rows, diffs=not no_diffs)
-    session.show(written, pairs("Written", written))
+    session.show(written, pairs("written", written))
 
 
 @with_settings(*STORE, *GOSSIP, *EPOCH, *DEVICE)
@@ -77,7 +75,7 @@ def run(
     """
     from hyphae_gpu.engine import run_epochs
 
-    when = moment(as_of)
+    when = moment(as_of, "--as-of")
     with session.watch() as progress, open_session_store(session, hold="run") as store:
         reports = run_epochs(store, session.settings, epochs=epochs, as_of=when, progress=progress)
     session.show({"epochs": reports}, epochs_table(reports))
@@ -101,7 +99,7 @@ def propagate(
     from hyphae_gpu.engine import propagate as spread
     from hyphae_gpu.ingest.graph_files import read_graph, write_deliveries
 
-    _can_be_written(out)
+    can_be_written(out)
     with session.watch() as progress:
         clock = Clock(progress)
         with clock.stage("read"):
@@ -116,12 +114,6 @@ def propagate(
     session.show(counts | {"seconds": seconds}, pairs("propagated", counts), "", pairs("time", spent))
 
 
-def _can_be_written(out: Path) -> None:
-    """Refuse a place for results that cannot hold them before the work is done; raises UsageError."""
-    if not out.parent.is_dir() or out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
-        raise UsageError(f"--out {out}: cannot be written; expected a file in a folder that exists and is yours")
-
-
 def epochs_table(reports: Sequence[EpochReport]) -> RenderableType:
     """Return what epochs did, one a line."""
     columns = ("epoch", "live diffs", "deliveries", "hops, most", "inbox entries", "cut by limits", "seconds")
@@ -130,7 +122,7 @@ def epochs_table(reports: Sequence[EpochReport]) -> RenderableType:
             report.epoch,
             report.counts["live_diffs"],
             report.counts["deliveries"],
-            len(report.counts["hops"]) - 1,
+            max(0, len(report.counts["hops"]) - 1),
             report.counts["inbox"],
             report.counts["cut"],
             f"{sum(spent for stage, spent in report.seconds.items() if '.' not in stage):.2f}",
