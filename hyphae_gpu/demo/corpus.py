@@ -123,7 +123,7 @@ def _cell(thing: Documented, section: Section) -> Cell | None:
             knowledge_type=knowledge_type,
             salience=salience,
             text=f"{thing.name}: {said}",
-            title=clipped(said, _TITLE_LIMIT),
+            title=_title(said),
         )
     label = "deprecated" if deprecates else _LABELS[section.name]
     if section.whole and (section.name == "deprecated" or deprecates) and _is_about(thing, said, section.name):
@@ -138,9 +138,17 @@ def _cell(thing: Documented, section: Section) -> Cell | None:
         knowledge_type=knowledge_type,
         salience=salience,
         text=f"{heading}: {said}",
-        title=clipped(said, _TITLE_LIMIT),
+        title=_title(said),
         supersedes=supersedes,
     )
+
+
+def _title(said: str) -> str:
+    """Return the first sentences, without a last one that announces code which is not there."""
+    kept = sentences(clipped(said, _TITLE_LIMIT))
+    while len(kept) > 1 and kept[-1].endswith(":"):
+        kept.pop()
+    return " ".join(kept)
 
 
 def _is_about(thing: Documented, said: str, section: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-_ROLE = re.compile(r":(?:[A-Za-z]+:)?[A-Za-z]+:`([^`]*)`")
+#: A role, as :func:`name`; some docstrings lack its first colon.
+_ROLE = re.compile(r"(?::(?:[A-Za-z]+:)?[A-Za-z]+|\b(?:func|class|meth|attr|mod|ref)):`([^`]*)`")
 _LINK = re.compile(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}")
 _TICKS = re.compile(r"``?([^`]*)``?_{0,2}")
 _EMPHASIS = re.compile(r"(?<![\w*])\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}(?![\w*])")
@@ -72,7 +73,7 @@ def clipped(text: str, limit: int) -> str:
         if len(longer) > limit:
             break
         kept = longer
-    return kept or text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+    return kept or text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:.") + "…"
 
 
 def _target(content: str) -> str:

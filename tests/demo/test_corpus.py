@@ -65,6 +65,21 @@ def test_a_deprecation_is_a_decision_that_supersedes_what_it_is_about(deprecatio
     assert (summary.supersedes, decision.knowledge_type, decision.supersedes) == (None, "decision", supersedes)
 
 
+def test_a_title_is_whole_sentences_without_an_announcement_of_code() -> None:
+    (summary, decision) = cells(
+        "Solves a system.\n\n.. deprecated:: 1.0\n   Use lstsq. Like this:\n\n   .. code::\n\n      lstsq(a)"
+    )
+    assert (summary.title, decision.title) == ("Solves a system.", "Use lstsq.")
+
+
+def test_a_parameters_section_is_called_by_both_names() -> None:
+    _, decision = cells(
+        "Solves a system.\n\nParameters\n----------\nmode : str\n\n    .. deprecated:: 1.0\n        Use kind instead."
+    )
+    assert (decision.thing, decision.of) == ("lib.sub.solve", "lib.sub.solve(mode)")
+    assert decision.text == "lib.sub.solve mode deprecated 1.0: Use kind instead."
+
+
 def test_the_ids_of_one_thing_differ() -> None:
     found = cells("Solves a system.\n\n.. note:: This is the first.\n\n.. note:: This is the second.\n")
     assert [cell.id for cell in found] == ["lib.sub.solve", "lib.sub.solve (note)", "lib.sub.solve (note)-2"]

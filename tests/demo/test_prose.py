@@ -11,6 +11,7 @@ from hyphae_gpu.demo.prose import clipped, paragraphs, plain, sentences
     ("markup", "read"),
     [
         (":func:`~torch.linalg.qr` is *better* than ``torch.qr``", "torch.linalg.qr is better than torch.qr"),
+        ("code during func:`torch.jit.load`.", "code during torch.jit.load."),
         ("see `the guide <https://example.org/a_b>`_ first", "see the guide first"),
         (":ref:`the notes <random-quick-start>` say", "the notes say"),
         ("as in [1]_ and [Knuth98]_, so", "as in and, so"),
