@@ -13,6 +13,7 @@ import torch
 
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.backends.select import select
+from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.config import Settings
 from hyphae_gpu.digest import DeliveryDigest, state_hash
 from hyphae_gpu.emergence.decay import decayed_saliences, live_cells
@@ -24,7 +25,7 @@ from hyphae_gpu.gossip.waves import propagate as waves
 from hyphae_gpu.intake import as_diffs, rows_of, take_in
 from hyphae_gpu.progress import Progress, Silent
 from hyphae_gpu.state import Checkpoint, DiffTable, InboxKeys, InboxTable, SwarmState
-from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Edges, GossipCounts, GossipRules, Nodes, as_tensor
+from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Edges, GossipCounts, GossipRules, Nodes
 from hyphae_gpu.topology.adjacency import adjacency_of
 from hyphae_gpu.topology.changes import edge_changes
 from hyphae_gpu.topology.hnsw import HnswIndex

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.energies import initial_energy, units
 from hyphae_gpu.state import PENDING_CREATED, PENDING_UPDATED, SETTLED, DiffTable, SwarmState
-from hyphae_gpu.swarm import Diffs, as_tensor
+from hyphae_gpu.swarm import Diffs
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import DiffType
 

@@ -7,12 +7,12 @@ construction; stages trust them afterwards. A *node number* is a row of `Nodes`;
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 
+from hyphae_gpu.columns import Column, Columns, as_tensor, column
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import (
     COST_LIMIT,
@@ -26,60 +26,9 @@ from hyphae_gpu.vocabulary import (
     NodeType,
 )
 
-#: What a column may be given as; numpy arrays are taken over without a copy.
-Column = torch.Tensor | np.ndarray[Any, Any]
-
-
-def as_tensor(column: Column) -> torch.Tensor:
-    """Return a column as a tensor, without a copy unless a numpy array is read-only (torch would write to it)."""
-    if isinstance(column, np.ndarray) and not column.flags.writeable:
-        column = column.copy()
-    return torch.as_tensor(column)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Columns:
-    """Shared construction: every field becomes a tensor of its declared dtype and rank, rows agree."""
-
-    def __post_init__(self) -> None:
-        rows: tuple[str, int] | None = None
-        for spec in fields(self):
-            if "dtype" not in spec.metadata:
-                continue
-            value = as_tensor(getattr(self, spec.name))
-            wanted, rank = spec.metadata["dtype"], spec.metadata["rank"]
-            if value.dtype != wanted or value.dim() != rank:
-                raise ValueError(
-                    f"{type(self).__name__}.{spec.name}: got {value.dtype} of rank {value.dim()}, "
-                    f"expected {wanted} of rank {rank}"
-                )
-            if not spec.metadata["free"]:
-                rows = rows or (spec.name, len(value))
-                if len(value) != rows[1]:
-                    raise ValueError(
-                        f"{type(self).__name__}.{spec.name} has {len(value)} rows, {rows[0]} has {rows[1]}"
-                    )
-            object.__setattr__(self, spec.name, value.contiguous())
-        self._check()
-
-    def _check(self) -> None:
-        """Check what this kind of columns needs beyond dtype, rank and row counts."""
-
-    def _within(self, name: str, low: int, high: int) -> None:
-        """Raise ValueError unless every value of a column lies in [low, high)."""
-        value = getattr(self, name)
-        if value.numel() and not bool(((value >= low) & (value < high)).all()):
-            row = int(torch.nonzero((value < low) | (value >= high))[0, 0])
-            raise ValueError(f"{type(self).__name__}.{name}[{row}] is {value[row].tolist()}, expected [{low}, {high})")
-
-
-def _column(dtype: torch.dtype, rank: int = 1, *, free: bool = False) -> Any:
-    """Declare a column; `free` ones need not have one row a record."""
-    return field(metadata={"dtype": dtype, "rank": rank, "free": free})
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Nodes(_Columns):
+class Nodes(Columns):
     """The n nodes of a graph; row = node number.
 
     types int8 [n] (`NodeType`), layers int8 [n] in 0..2, images int8 [n, d] (spec 0.4), lengths float64 [n]
@@ -87,12 +36,12 @@ class Nodes(_Columns):
     interests float32 [m, 9] in [0, 1] by knowledge type (spec 1.6).
     """
 
-    types: torch.Tensor = _column(torch.int8)
-    layers: torch.Tensor = _column(torch.int8)
-    images: torch.Tensor = _column(torch.int8, 2)
-    lengths: torch.Tensor = _column(torch.float64)
-    interest_rows: torch.Tensor = _column(torch.int32)
-    interests: torch.Tensor = _column(torch.float32, 2, free=True)
+    types: torch.Tensor = column(torch.int8)
+    layers: torch.Tensor = column(torch.int8)
+    images: torch.Tensor = column(torch.int8, 2)
+    lengths: torch.Tensor = column(torch.float64)
+    interest_rows: torch.Tensor = column(torch.int32)
+    interests: torch.Tensor = column(torch.float32, 2, free=True)
 
     def _check(self) -> None:
         self._within("types", 0, len(NodeType))
@@ -152,19 +101,19 @@ class Nodes(_Columns):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Edges(_Columns):
+class Edges(Columns):
     """Directed edges in any order (spec 2.1).
 
     sources, targets int32 [e] node numbers; types int8 (`EdgeType`); kinds int8 (`EdgeKind`); weights float32 in
     (0, 1]; bandwidths int32, diffs a round, -1 for no limit.
     """
 
-    sources: torch.Tensor = _column(torch.int32)
-    targets: torch.Tensor = _column(torch.int32)
-    types: torch.Tensor = _column(torch.int8)
-    kinds: torch.Tensor = _column(torch.int8)
-    weights: torch.Tensor = _column(torch.float32)
-    bandwidths: torch.Tensor = _column(torch.int32)
+    sources: torch.Tensor = column(torch.int32)
+    targets: torch.Tensor = column(torch.int32)
+    types: torch.Tensor = column(torch.int8)
+    kinds: torch.Tensor = column(torch.int8)
+    weights: torch.Tensor = column(torch.float32)
+    bandwidths: torch.Tensor = column(torch.int32)
 
     def _check(self) -> None:
         self._within("types", 0, len(EdgeType))
@@ -189,20 +138,20 @@ class Edges(_Columns):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Adjacency(_Columns):
+class Adjacency(Columns):
     """Edges by source (CSR); a row's edges stand in order of (cost, target, type).
 
     offsets int64 [n + 1]; per edge: targets int32, costs int32 (units of 1/1024, spec 3.6), types int8, kinds int8,
     weights float32, bandwidths int32 (-1 for no limit).
     """
 
-    offsets: torch.Tensor = _column(torch.int64, free=True)
-    targets: torch.Tensor = _column(torch.int32)
-    costs: torch.Tensor = _column(torch.int32)
-    types: torch.Tensor = _column(torch.int8)
-    kinds: torch.Tensor = _column(torch.int8)
-    weights: torch.Tensor = _column(torch.float32)
-    bandwidths: torch.Tensor = _column(torch.int32)
+    offsets: torch.Tensor = column(torch.int64, free=True)
+    targets: torch.Tensor = column(torch.int32)
+    costs: torch.Tensor = column(torch.int32)
+    types: torch.Tensor = column(torch.int8)
+    kinds: torch.Tensor = column(torch.int8)
+    weights: torch.Tensor = column(torch.float32)
+    bandwidths: torch.Tensor = column(torch.int32)
 
     def _check(self) -> None:
         if int(self.offsets[0]) != 0 or int(self.offsets[-1]) != len(self.targets):
@@ -225,16 +174,16 @@ class Adjacency(_Columns):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Flow(_Columns):
+class Flow(Columns):
     """The flow edges by source (CSR), over which resonance spreads (spec 3.12).
 
     offsets int64 [n + 1]; per edge: targets int32, weights int32 in [1, 4096]; totals int64 [n], a row's sum.
     """
 
-    offsets: torch.Tensor = _column(torch.int64, free=True)
-    targets: torch.Tensor = _column(torch.int32)
-    weights: torch.Tensor = _column(torch.int32)
-    totals: torch.Tensor = _column(torch.int64, free=True)
+    offsets: torch.Tensor = column(torch.int64, free=True)
+    targets: torch.Tensor = column(torch.int32)
+    weights: torch.Tensor = column(torch.int32)
+    totals: torch.Tensor = column(torch.int64, free=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +207,7 @@ def costs_of(weights: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diffs(_Columns):
+class Diffs(Columns):
     """The b diffs that are propagated together (spec 3.1).
 
     numbers int64 [b], unique; origins int32 node numbers; types int8 (`DiffType`); knowledge_types int8
@@ -266,15 +215,15 @@ class Diffs(_Columns):
     energies int32, E0 in units of 1/1024 (spec 3.6); max_hops int32.
     """
 
-    numbers: torch.Tensor = _column(torch.int64)
-    origins: torch.Tensor = _column(torch.int32)
-    types: torch.Tensor = _column(torch.int8)
-    knowledge_types: torch.Tensor = _column(torch.int8)
-    images: torch.Tensor = _column(torch.int8, 2)
-    lengths: torch.Tensor = _column(torch.float64)
-    saliences: torch.Tensor = _column(torch.float32)
-    energies: torch.Tensor = _column(torch.int32)
-    max_hops: torch.Tensor = _column(torch.int32)
+    numbers: torch.Tensor = column(torch.int64)
+    origins: torch.Tensor = column(torch.int32)
+    types: torch.Tensor = column(torch.int8)
+    knowledge_types: torch.Tensor = column(torch.int8)
+    images: torch.Tensor = column(torch.int8, 2)
+    lengths: torch.Tensor = column(torch.float64)
+    saliences: torch.Tensor = column(torch.float32)
+    energies: torch.Tensor = column(torch.int32)
+    max_hops: torch.Tensor = column(torch.int32)
 
     def _check(self) -> None:
         self._within("types", 0, len(DiffType))
@@ -297,19 +246,19 @@ class Diffs(_Columns):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Deliveries(_Columns):
+class Deliveries(Columns):
     """What reached whom (spec 3.7), sorted by (diff, node).
 
     diffs int64 diff numbers; nodes int32; hops int32, the round of first arrival; energies int32, units of 1/1024;
     scores float64 (spec 3.3); parents int32, -1 at the origin.
     """
 
-    diffs: torch.Tensor = _column(torch.int64)
-    nodes: torch.Tensor = _column(torch.int32)
-    hops: torch.Tensor = _column(torch.int32)
-    energies: torch.Tensor = _column(torch.int32)
-    scores: torch.Tensor = _column(torch.float64)
-    parents: torch.Tensor = _column(torch.int32)
+    diffs: torch.Tensor = column(torch.int64)
+    nodes: torch.Tensor = column(torch.int32)
+    hops: torch.Tensor = column(torch.int32)
+    energies: torch.Tensor = column(torch.int32)
+    scores: torch.Tensor = column(torch.float64)
+    parents: torch.Tensor = column(torch.int32)
 
     def __len__(self) -> int:
         return len(self.diffs)
@@ -367,7 +316,7 @@ class GossipCounts:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WaveState(_Columns):
+class WaveState(Columns):
     """Where the diffs of a wave stand after some rounds: one record a (diff, node) looked at, diff by diff, by node.
 
     offsets int64 [b + 1] by row of the `Diffs` it belongs to; nodes int32; energies int32, or one of `CLOSED`, `OPEN`
@@ -378,13 +327,13 @@ class WaveState(_Columns):
     CLOSED = -1
     OPEN = -2
 
-    offsets: torch.Tensor = _column(torch.int64, free=True)
-    nodes: torch.Tensor = _column(torch.int32)
-    energies: torch.Tensor = _column(torch.int32)
-    hops: torch.Tensor = _column(torch.int32)
-    parents: torch.Tensor = _column(torch.int32)
-    scores: torch.Tensor = _column(torch.float64)
-    fresh: torch.Tensor = _column(torch.bool)
+    offsets: torch.Tensor = column(torch.int64, free=True)
+    nodes: torch.Tensor = column(torch.int32)
+    energies: torch.Tensor = column(torch.int32)
+    hops: torch.Tensor = column(torch.int32)
+    parents: torch.Tensor = column(torch.int32)
+    scores: torch.Tensor = column(torch.float64)
+    fresh: torch.Tensor = column(torch.bool)
 
     def rows(self) -> torch.Tensor:
         """Return each record's diff row, int64."""
@@ -393,17 +342,17 @@ class WaveState(_Columns):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Offers(_Columns):
+class Offers(Columns):
     """Offers of one round over edges with a bandwidth that would raise their receivers, in no order (spec 2.8).
 
     rows int64, diff rows; edges int64, places in the adjacency; sources, targets, energies int32.
     """
 
-    rows: torch.Tensor = _column(torch.int64)
-    edges: torch.Tensor = _column(torch.int64)
-    sources: torch.Tensor = _column(torch.int32)
-    targets: torch.Tensor = _column(torch.int32)
-    energies: torch.Tensor = _column(torch.int32)
+    rows: torch.Tensor = column(torch.int64)
+    edges: torch.Tensor = column(torch.int64)
+    sources: torch.Tensor = column(torch.int32)
+    targets: torch.Tensor = column(torch.int32)
+    energies: torch.Tensor = column(torch.int32)
 
     def __len__(self) -> int:
         return len(self.rows)

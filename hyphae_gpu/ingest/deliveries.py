@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hyphae_gpu import swarm
+from hyphae_gpu.columns import Column, as_tensor
 from hyphae_gpu.errors import UsageError
 from hyphae_gpu.vocabulary import ENERGY_UNITS
 
@@ -32,7 +33,7 @@ class _Ids(Protocol):
 
 
 def write_deliveries(
-    path: Path, graph: Any, deliveries: swarm.Deliveries, resonance: swarm.Column | None = None
+    path: Path, graph: Any, deliveries: swarm.Deliveries, resonance: Column | None = None
 ) -> None:
     """Write what reached whom, one row a delivery, in the order of `deliveries`: by diff, then node, as in the input.
 
@@ -48,7 +49,7 @@ def write_deliveries(
         "parent": deliveries.parents,
     }
     if resonance is not None:
-        columns["resonance"] = swarm.as_tensor(resonance)
+        columns["resonance"] = as_tensor(resonance)
     host = {name: np.asarray(column.cpu().numpy()) for name, column in columns.items()}
     schema = _schema(graph, resonance is not None)
     try:

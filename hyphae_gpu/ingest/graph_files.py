@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import torch
 
 from hyphae_gpu import energies, swarm
+from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.ingest.checks import nulls_of
 from hyphae_gpu.ingest.deliveries import write_deliveries
 from hyphae_gpu.ingest.graph_tables import DIFF_FIELDS, EDGE_FIELDS, NODE_FIELDS, GraphTable, read_table
@@ -223,4 +224,4 @@ def _diffs(table: GraphTable, origins: npt.NDArray[np.int32], nodes: GraphTable,
 
 
 def _tensors(**columns: npt.NDArray[Any]) -> dict[str, torch.Tensor]:
-    return {name: swarm.as_tensor(column) for name, column in columns.items()}
+    return {name: as_tensor(column) for name, column in columns.items()}

@@ -1,0 +1,60 @@
+"""The base of all columns: tensors of one dtype and rank a field, checked once at construction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import torch
+
+#: What a column may be given as; numpy arrays are taken over without a copy.
+Column = torch.Tensor | np.ndarray[Any, Any]
+
+
+def as_tensor(column: Column) -> torch.Tensor:
+    """Return a column as a tensor, without a copy unless a numpy array is read-only (torch would write to it)."""
+    if isinstance(column, np.ndarray) and not column.flags.writeable:
+        column = column.copy()
+    return torch.as_tensor(column)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns:
+    """Shared construction: every field becomes a tensor of its declared dtype and rank, rows agree."""
+
+    def __post_init__(self) -> None:
+        rows: tuple[str, int] | None = None
+        for spec in fields(self):
+            if "dtype" not in spec.metadata:
+                continue
+            value = as_tensor(getattr(self, spec.name))
+            wanted, rank = spec.metadata["dtype"], spec.metadata["rank"]
+            if value.dtype != wanted or value.dim() != rank:
+                raise ValueError(
+                    f"{type(self).__name__}.{spec.name}: got {value.dtype} of rank {value.dim()}, "
+                    f"expected {wanted} of rank {rank}"
+                )
+            if not spec.metadata["free"]:
+                rows = rows or (spec.name, len(value))
+                if len(value) != rows[1]:
+                    raise ValueError(
+                        f"{type(self).__name__}.{spec.name} has {len(value)} rows, {rows[0]} has {rows[1]}"
+                    )
+            object.__setattr__(self, spec.name, value.contiguous())
+        self._check()
+
+    def _check(self) -> None:
+        """Check what this kind of columns needs beyond dtype, rank and row counts."""
+
+    def _within(self, name: str, low: int, high: int) -> None:
+        """Raise ValueError unless every value of a column lies in [low, high)."""
+        value = getattr(self, name)
+        if value.numel() and not bool(((value >= low) & (value < high)).all()):
+            row = int(torch.nonzero((value < low) | (value >= high))[0, 0])
+            raise ValueError(f"{type(self).__name__}.{name}[{row}] is {value[row].tolist()}, expected [{low}, {high})")
+
+
+def column(dtype: torch.dtype, rank: int = 1, *, free: bool = False) -> Any:
+    """Declare a column; `free` ones need not have one row a record."""
+    return field(metadata={"dtype": dtype, "rank": rank, "free": free})
