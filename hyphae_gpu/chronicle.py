@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -61,7 +62,7 @@ def record_of(
             dead_share=facts.get("dead_share"),
             reachable=facts.get("reachability"),
         ),
-        open_shares=epochs[-1].counts.get("open_shares", {}) if epochs else {},
+        open_shares=told["open_shares"],
         settings=settings or {},
     )
 
@@ -92,9 +93,15 @@ def _received(row: Mapping[str, Any]) -> Received:
         energy=row["left_energy"],
         score=row["score"],
         via=None if row["via"] == "gossip" else row["via"],
-        parent=None if row["parent"] is None else _called(row["parent_payload"], "of", row["parent"]),
+        way=_way(row["path"]),
         own=row["own"],
     )
+
+
+def _way(path: Sequence[Sequence[Any]]) -> list[str]:
+    """Return what a diff passed between its origin and its receiver; sections of one thing in a row are one."""
+    called = [_called(payload, "of", node) for node, payload in path[:-1]]
+    return [name for before, name in itertools.pairwise(called) if name != before]
 
 
 def _sent(row: Mapping[str, Any]) -> Sent:

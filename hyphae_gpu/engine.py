@@ -31,8 +31,10 @@ from hyphae_gpu.topology.changes import edge_changes
 from hyphae_gpu.topology.hnsw import HnswIndex
 from hyphae_gpu.topology.refresh import Topology, TopologyRules, refresh
 from hyphae_gpu.vectors import lengths, quantise
-from hyphae_gpu.vocabulary import ENERGY_UNITS
+from hyphae_gpu.vocabulary import ENERGY_UNITS, NodeType
 
+#: Diffs, at most, of which the open share of each agent is reported.
+OPEN_SHARE_DIFFS = 1024
 #: What `state_hash` covers of an inbox: no hop, parent or way (interfaces).
 _DECIDED_OF_INBOX = ("agents", "diffs", "vias", "places", "energies", "scores", "resonances", "relevances")
 
@@ -313,8 +315,23 @@ class Engine:
             digest.add(found)
             with clock.part("resonance"):
                 catch.add(batch, found, makers[diffs.rows_of(batch.numbers)])
+        tally.open_shares = self._open_shares(nodes, diffs, _rules(settings, number))
         with clock.stage("inboxes"):
             return tally, digest, catch.fill(diffs)
+
+    def _open_shares(self, nodes: Nodes, diffs: Diffs, rules: GossipRules) -> dict[int, float]:
+        """Return for each placed agent the share of diffs that its gate lets in, by node number (spec 3.3).
+
+        Of many diffs a fixed number is looked at, evenly spaced.
+        """
+        placed = (self.state.nodes.types == NodeType.AGENT) & self.state.nodes.placed
+        agents = torch.from_numpy(np.flatnonzero(placed).astype(np.int32))
+        step = max(1, -(-len(diffs) // OPEN_SHARE_DIFFS))
+        some = diffs.take(torch.arange(0, len(diffs), step))
+        if not len(some):
+            return {}
+        counts = self.backend.open_counts(nodes, some, rules, agents)
+        return dict(zip(agents.tolist(), (counts / len(some)).tolist(), strict=True))
 
     def _restore(self, inbox: InboxTable, as_of: int) -> None:
         """Note that a cell whose own diff came into an inbox was accessed now (spec 6.5)."""

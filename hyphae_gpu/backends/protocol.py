@@ -54,6 +54,9 @@ class Backend(Protocol):
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """Return the score of each (diff row, node number) pair, int64 [m] each -> float64 [m] (spec 3.3)."""
 
+    def open_counts(self, nodes: Nodes, diffs: Diffs, rules: GossipRules, node_rows: torch.Tensor) -> torch.Tensor:
+        """Return to how many of the diffs each node's gate is open, int32 [k] node numbers -> int64 [k] (spec 3.3)."""
+
     def losses(
         self, rules: GossipRules, round_: int, sources: torch.Tensor, targets: torch.Tensor, diffs: torch.Tensor
     ) -> torch.Tensor:

@@ -9,12 +9,17 @@ import numpy as np
 from hyphae_gpu.swarm import Deliveries, Diffs, GossipCounts
 from hyphae_gpu.vocabulary import ENERGY_UNITS, KnowledgeType, names
 
+#: Agents whose open share is told one by one, the widest open ones.
+_WIDEST = 1000
+
 
 class Tally:
     """Sums over the batches of an epoch; the same for any split."""
 
     def __init__(self) -> None:
         self.counts = GossipCounts()
+        #: by agent's node number, the share of diffs that its gate lets in (spec 3.3)
+        self.open_shares: dict[int, float] = {}
         self._hops = np.zeros(0, np.int64)
         self._reach: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self._types: list[np.ndarray[Any, np.dtype[np.int8]]] = []
@@ -62,10 +67,16 @@ class Tally:
                     "hop_bound": energy * greatest_weight,
                     "node_bound": energy * mean_weight,
                 }
-        return {"hops": self._hops.tolist(), "reach": _quartiles(reach), "by_type": by_type}
+        return {
+            "hops": self._hops.tolist(),
+            "reach": _quartiles(reach),
+            "by_type": by_type,
+            "open_share": _quartiles(np.array(list(self.open_shares.values()), np.float64)),
+            "open_shares": dict(sorted(self.open_shares.items(), key=lambda item: (-item[1], item[0]))[:_WIDEST]),
+        }
 
 
-def _quartiles(values: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, float]:
+def _quartiles(values: np.ndarray[Any, Any]) -> dict[str, float]:
     if not len(values):
         return {}
     points = np.percentile(values, (0, 25, 50, 75, 100)).tolist()

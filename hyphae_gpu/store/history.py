@@ -22,7 +22,8 @@ def history(connection: Connection, *, agents: Sequence[str], shown: int) -> dic
     knowledge_type, diffs, energy (greatest), arrived, agents (mean). farthest: dicts of origin, text, payload,
     diff_type, knowledge_type, energy, maker, agents, hops. inboxes: (name, entries, dicts as in farthest with agent,
     epoch, via, hop, score, parent, parent_payload, own) of `agents`, or of the fullest; caught: the same by beacon.
-    epochs: dicts of a row each. edges: (kind, count). degrees: (degree, nodes).
+    epochs: dicts of a row each. open_shares: (agent, share) of the last epoch. edges: (kind, count). degrees: (degree,
+    nodes).
     """
     sizes = connection.execute(
         "select a.id, count(*) filter (where i.via = 'gossip'), count(*) filter (where i.via <> 'gossip') "
@@ -40,10 +41,18 @@ def history(connection: Connection, *, agents: Sequence[str], shown: int) -> dic
         "inboxes": [_inbox(connection, agent, shown) for agent in chosen],
         "caught": [_caught(connection, beacon, count, shown) for beacon, count in connection.execute(_BEACONS)],
         "epochs": _dicts(connection, "select epoch, as_of, seconds, counts, state_hash from epochs order by epoch"),
+        "open_shares": dict(connection.execute(_OPEN_SHARES)),
         "edges": dict(connection.execute(_EDGES)),
         "degrees": dict(connection.execute(_DEGREES)),
     }
 
+
+_OPEN_SHARES: LiteralString = """
+    select a.id, told.share::float8 from epochs e
+    cross join jsonb_each_text(e.counts -> 'open_shares') told (num, share)
+    join knowledge_nodes a on a.num = told.num::bigint
+    where e.epoch = (select max(epoch) from epochs)
+"""
 
 _TYPES: LiteralString = """
     select d.knowledge_type, count(*) as diffs, max(d.energy) as energy, count(r.diff) as arrived,
@@ -64,15 +73,17 @@ _FARTHEST: LiteralString = f"""
     order by r.agents desc, r.hops desc, d.num
 """
 _ENTRIES: LiteralString = f"""
-    select {_DIFF}, a.id as agent, i.epoch, i.via, i.hop, i.energy as left_energy, i.score, p.id as parent,
-        p.payload as parent_payload,
-        exists (select from accesses x where x.agent = i.agent and x.cell = i.parent) as own
+    select {_DIFF}, a.id as agent, i.epoch, i.via, i.hop, i.energy as left_energy, i.score,
+        exists (select from accesses x where x.agent = i.agent and x.cell = i.parent) as own,
+        array(
+            select jsonb_build_array(w.id, w.payload) from unnest(i.path) with ordinality s (num, step)
+            join knowledge_nodes w using (num) order by s.step desc
+        ) as path
     from inbox i
     join knowledge_nodes a on a.num = i.agent
     join memory_diffs d on d.num = i.diff
     join knowledge_nodes o on o.num = d.origin
     left join knowledge_nodes m on m.num = o.agent
-    left join knowledge_nodes p on p.num = i.parent
 """
 _BEACONS: LiteralString = "select via, count(*) from inbox where via <> 'gossip' group by via order by 2 desc, 1"
 _EDGES: LiteralString = """

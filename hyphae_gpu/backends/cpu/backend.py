@@ -32,6 +32,7 @@ Arrays = tuple[npt.NDArray[np.generic], ...]
 #: numba's stubs know no argument lists; the kernels' docstrings do.
 _advance: Any = relax.advance
 _scores: Any = gate.scores
+_open_counts: Any = gate.open_counts
 _losses: Any = losses.losses
 _resonance: Any = resonance.resonance
 _JOBS_A_THREAD = 8
@@ -107,6 +108,20 @@ class CpuBackend(GraphOperations):
             *_numpy(diff_rows, node_rows),
             out,
         )
+        return torch.from_numpy(out)
+
+    def open_counts(self, nodes: Nodes, diffs: Diffs, rules: GossipRules, node_rows: torch.Tensor) -> torch.Tensor:
+        """See `Backend.open_counts`."""
+        out = np.zeros(len(node_rows), np.int64)
+        node_columns = _numpy(nodes.images, nodes.lengths, nodes.interest_rows, nodes.interests)
+        diff_columns = _numpy(diffs.images, diffs.lengths, diffs.knowledge_types, diffs.saliences.double())
+        asked = node_rows.numpy()
+
+        def job(rows: npt.NDArray[np.int64]) -> None:
+            first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+            _open_counts(node_columns, diff_columns, rules.sigma_min, rules.cos_min, asked[first:last], out[first:last])
+
+        self._map(job, np.array_split(np.arange(len(asked)), self.threads))
         return torch.from_numpy(out)
 
     def losses(

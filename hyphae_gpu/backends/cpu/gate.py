@@ -41,3 +41,21 @@ def scores(nodes, diffs, diff_rows, node_rows, out):
             interest = np.float64(interests[interest_rows[u], knowledge_types[b]])
         cosine = np.float64(dot(images, u, queries, b)) / (query_lengths[b] * lengths[u])
         out[i] = score_of(cosine, interest, saliences[b])
+
+
+@njit(nogil=True, cache=True)
+def open_counts(nodes, diffs, sigma_min, cos_min, node_rows, out):
+    """Count for each of some nodes the diffs to which its gate is open (spec 3.3).
+
+    nodes and diffs as in `scores`; node_rows int32 [k]; out int64 [k].
+    """
+    images, lengths, interest_rows, interests = nodes
+    queries, query_lengths, knowledge_types, saliences = diffs
+    for i in range(node_rows.size):
+        u = node_rows[i]
+        row = interest_rows[u]
+        out[i] = 0
+        for b in range(query_lengths.size):
+            interest = np.float64(interests[row, knowledge_types[b]]) if row >= 0 else 0.0
+            cosine = np.float64(dot(images, u, queries, b)) / (query_lengths[b] * lengths[u])
+            out[i] += cosine >= cos_min and score_of(cosine, interest, saliences[b]) >= sigma_min
