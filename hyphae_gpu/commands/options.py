@@ -29,6 +29,7 @@ EPOCH = (
     "access_unit_days",
     "beacon_fanin",
     "beacon_radius",
+    "audience_limit",
     "inbox_limit",
     "beacon_limit",
 )
@@ -51,6 +52,7 @@ TEXTS: Mapping[str, tuple[type, str, str, str]] = {
     "access_unit_days": (float, "Days that count as one step of recency.", "1.0", _RULES),
     "beacon_fanin": (int, "Cells that a beacon listens to, at most.", "32", _RULES),
     "beacon_radius": (float, "Lowest cosine of a cell that a beacon hears.", "0.3", _RULES),
+    "audience_limit": (int, "Agents that keep a diff it reached, at most, the best first.", "all", _RULES),
     "inbox_limit": (int, "Gossip entries that an agent gets an epoch, at most.", "50", _RULES),
     "beacon_limit": (int, "Entries that a beacon passes on an epoch, at most.", "50", _RULES),
     "project": (str, "Which swarm of the store to use.", "default", _PLACE),

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 #: The panel of the help page that these commands stand in.
 PANEL = "Look at what happened"
+#: What the origin of a diff holds at first (spec 3.12): resonance is shown as a share of it. `swarm` has the same
+#: number, but would take a second to load.
+ORIGIN_HOLDS = 1 << 52
 #: What an entry always tells, and what --why adds.
 _WHAT = ("epoch", "place", "title", "text", "knowledge_type", "diff_type", "via", "origin", "diff")
-_WHY = ("hop", "energy", "score", "resonance", "relevance", "parent")
+_WHY = ("hop", "energy", "score", "resonance", "relevance", "parent", "through", "path")
 
 
 def register(app: typer.Typer) -> None:
@@ -78,15 +81,11 @@ def _about(entry: Mapping[str, Any]) -> str:
 
 
 def _reason(entry: Mapping[str, Any]) -> str:
-    """Say by which way a diff came, and what it still weighed."""
-    steps = [str(entry["origin"])]
-    between = entry["hop"] - 1 if entry["parent"] in (None, entry["origin"]) else entry["hop"] - 2
-    if between > 0:
-        steps.append(counted(between, "node"))
-    if entry["parent"] not in (None, entry["origin"]):
-        steps.append(str(entry["parent"]))
-    way = " > ".join([*steps, "here"])
-    return f"{counted(entry['hop'], 'hop')}: {way}; score {entry['score']:.2f}, energy left {entry['energy']:.2f}"
+    """Say in two lines by which way a diff came, and how it ranks."""
+    ranks = [] if entry["through"] is None else [f"mostly through {entry['through']}"]
+    ranks.append(f"score {entry['score']:.2f}, resonance {entry['resonance'] / ORIGIN_HOLDS:.2g}")
+    ranks.append(f"energy left {entry['energy']:.2f}")
+    return f"{counted(entry['hop'], 'hop')}: {' > '.join(entry['path'])}\n{'; '.join(ranks)}"
 
 
 @with_settings(*STORE)

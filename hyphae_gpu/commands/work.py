@@ -90,6 +90,9 @@ def propagate(
         Path, typer.Option(help="Parquet: id, origin, diff_type, knowledge_type, salience, ...", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="Parquet file of deliveries to write.", show_default=False)],
+    resonance: Annotated[
+        bool, typer.Option("--resonance", help="Add how strongly each diff concerns each node it reached.")
+    ] = False,
 ) -> None:
     """Spread diffs over a graph you bring: no store, no epochs, nothing kept.
 
@@ -104,9 +107,9 @@ def propagate(
         clock = Clock(progress)
         with clock.stage("read"):
             graph = read_graph(nodes, edges, diffs, max_hops=session.settings.max_hops)
-        result = spread(graph.nodes, graph.edges, graph.diffs, session.settings, progress=progress)
+        result = spread(graph.nodes, graph.edges, graph.diffs, session.settings, resonance=resonance, progress=progress)
         with clock.stage("write"):
-            write_deliveries(out, graph, result.deliveries)
+            write_deliveries(out, graph, result.deliveries, result.resonances)
     counts = vars(result.counts)
     order = ("read", *result.seconds, "write")
     seconds = {stage: (clock.seconds | result.seconds)[stage] for stage in order}

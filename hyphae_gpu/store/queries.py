@@ -74,9 +74,9 @@ def _summed(connection: Connection, count: str) -> int:
 def inbox(connection: Connection, agent_id: str, since: int | None, limit: int | None) -> list[dict[str, Any]]:
     """Return an agent's entries of the epochs from `since` on: newest epoch first, gossip before beacons, by place.
 
-    Each is a dict: diff (id), diff_num, origin (id), text, diff_type, knowledge_type, via, epoch, place, hop, energy,
-    score, resonance, relevance, parent (id or None), through (id or None): from whom most of the resonance came, and
-    path: ids from the origin to the receiver. Raises UsageError when there is no such agent.
+    Each is a dict: diff (id), diff_num, origin (id), its text and payload, diff_type, knowledge_type, via, epoch,
+    place, hop, energy, score, resonance, relevance, parent (id or None), through (id or None): from whom most of the
+    resonance came, and path: ids from the origin to the receiver. Raises UsageError when there is no such agent.
     """
     agent = connection.execute("select num, type from knowledge_nodes where id = %s", [agent_id]).fetchone()
     if agent is None or agent[1] != "agent":
@@ -84,8 +84,9 @@ def inbox(connection: Connection, agent_id: str, since: int | None, limit: int |
         raise UsageError(what)
     with connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(
-            "select d.id as diff, d.num as diff_num, o.id as origin, o.text, d.diff_type, d.knowledge_type, i.via, "
-            "i.epoch, i.place, i.hop, i.energy, i.score, i.resonance, i.relevance, p.id as parent, t.id as through, "
+            "select d.id as diff, d.num as diff_num, o.id as origin, o.text, o.payload, d.diff_type, "
+            "d.knowledge_type, i.via, i.epoch, i.place, i.hop, i.energy, i.score, i.resonance, i.relevance, "
+            "p.id as parent, t.id as through, "
             "array(select w.id from unnest(i.path) with ordinality s (num, step) "
             "join knowledge_nodes w using (num) order by s.step desc) as path "
             "from inbox i join memory_diffs d on d.num = i.diff join knowledge_nodes o on o.num = d.origin "

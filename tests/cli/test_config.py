@@ -24,6 +24,7 @@ SPEC_DEFAULTS = {
     "access_unit_days": 1.0,
     "beacon_fanin": 32,
     "beacon_radius": 0.3,
+    "audience_limit": None,
     "inbox_limit": 50,
     "beacon_limit": 50,
 }
@@ -45,6 +46,7 @@ OUT_OF_RANGE = [
     ("access_unit_days", 0.0),
     ("access_unit_days", float("inf")),
     ("beacon_fanin", 0),
+    ("audience_limit", 0),
     ("inbox_limit", 0),
     ("beacon_limit", 0),
     ("threads", 0),
@@ -111,7 +113,8 @@ def test_the_store_comes_from_database_url_and_from_no_other_variable(monkeypatc
 
 def test_every_setting_can_be_set_by_its_variable(monkeypatch):
     values = {
-        **{name: str(value) for name, value in SPEC_DEFAULTS.items()},
+        **{name: str(value or 1) for name, value in SPEC_DEFAULTS.items()},
+        "loss": "0",
         "project": "p",
         "data_dir": "d",
         "database_url": "postgresql://h/d",

@@ -8,8 +8,10 @@ import threading
 
 import pytest
 
+from hyphae_gpu.commands.read import ORIGIN_HOLDS
 from hyphae_gpu.store import open_store
 from hyphae_gpu.store.embedded import EmbeddedServer
+from hyphae_gpu.swarm import FLOW_LAW
 from tests.cli.conftest import PATIENCE_SECONDS, ROWS
 
 
@@ -24,9 +26,16 @@ def test_an_inbox_reads_titles_first_and_why_says_how_it_came(swarm):
     lines = swarm("inbox", "ana", "--why").stdout.splitlines()
     first = next(number for number, line in enumerate(lines) if "Backoff with jitter" in line)
     assert lines[first + 1].split() == ["risk,", "created:", "c3"]
-    assert "c3 > here; score 0." in lines[first + 2]
+    assert lines[first + 2].strip() == "1 hop: c3 > ana"
+    assert "score 0." in lines[first + 3]
     assert "score" not in swarm("inbox", "ana").stdout
     assert max(map(len, lines)) <= 80
+
+
+def test_resonance_is_shown_as_a_share_of_what_an_origin_holds(swarm):
+    entry = swarm.json("inbox", "ana", "--why")["entries"][0]
+    assert FLOW_LAW.start == ORIGIN_HOLDS
+    assert f"resonance {entry['resonance'] / FLOW_LAW.start:.2g}" in swarm("inbox", "ana", "--why").stdout
 
 
 def test_a_beacon_passes_on_what_it_hears(swarm):
@@ -34,7 +43,7 @@ def test_a_beacon_passes_on_what_it_hears(swarm):
     heard = [entry for entry in entries if entry["via"] == "about butter"]
     assert [entry["origin"] for entry in heard] == ["c4"]
     assert heard[0]["score"] > 0.25
-    assert {"hop", "energy", "relevance", "parent"} <= set(heard[0])
+    assert {"hop", "energy", "relevance", "parent", "through", "path"} <= set(heard[0])
 
 
 def test_since_leaves_older_epochs_out(swarm):

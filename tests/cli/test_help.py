@@ -66,7 +66,7 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_the_defaults_on_help_pages_are_the_settings_own():
     for name, field in Settings.model_fields.items():
         default = TEXTS[name][2]
-        if name not in ("threads", "database_url", "embed"):
+        if name not in ("threads", "database_url", "embed", "audience_limit"):
             assert default == str(field.default), name
 
 
@@ -79,5 +79,5 @@ def test_every_setting_has_a_flag_and_every_rule_is_a_flag_of_run():
 
 def test_propagate_has_the_flags_that_interfaces_name():
     flags = {option for parameter in COMMANDS["propagate"].params for option in parameter.opts}
-    named = "nodes edges diffs out sigma-min cos-min fanout max-hops loss seed batch-size threads device json"
+    named = "nodes edges diffs out sigma-min cos-min fanout max-hops loss seed batch-size threads device resonance json"
     assert {f"--{name}" for name in named.split()} <= flags

@@ -51,6 +51,15 @@ def test_deliveries_are_written_and_counted(chain):
     ]
 
 
+def test_resonance_is_added_on_request(chain):
+    shown = chain.json("propagate", *FILES, "--resonance")
+    assert "resonance" in shown["seconds"]
+    rows = pq.read_table(chain.folder / "out.parquet")
+    assert rows.column_names[-1] == "resonance"
+    assert rows["resonance"].to_pylist()[0] == 0
+    assert rows["resonance"].to_pylist()[1] > 0
+
+
 def test_flags_and_settings_reach_the_rounds(chain):
     assert chain.json("propagate", *FILES, "--max-hops", "2")["deliveries"] == 2
     assert chain.json("propagate", *FILES, HYPHAE_MAX_HOPS="1")["deliveries"] == 1
