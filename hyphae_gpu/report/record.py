@@ -30,8 +30,8 @@ class Sent:
 class Received:
     """An inbox entry.
 
-    via: None for gossip, else the beacon's id; parent: what handed it over, as a person names it, None where nothing
-    did; own: whether the agent works with that parent (has an access of it).
+    via: None for gossip, else the beacon's id; way: what it passed between its origin and its receiver, in order, as a
+    person names it; own: whether the agent works with the last of them (has an access of it).
     """
 
     sent: Sent
@@ -41,7 +41,7 @@ class Received:
     energy: float
     score: float
     via: str | None = None
-    parent: str | None = None
+    way: Sequence[str] = ()
     own: bool = False
 
 

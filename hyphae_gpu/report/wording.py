@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from hyphae_gpu.report.record import Received
 
+#: Stations of a way that are named; of a longer one the first and the last.
+_STATIONS = 3
+
 
 def reason(entry: Received) -> str:
-    """Return why an entry came: from whom, over how many hops, through what, and how well it fits."""
-    parts = [f"from {entry.sent.maker}" if entry.sent.maker else "from nobody named"]
-    parts.append(f"{entry.hop} {'hop' if entry.hop == 1 else 'hops'}")
-    if entry.parent is not None:
-        if entry.parent == entry.sent.subject:
-            parts.append("straight from it")
-        elif entry.via is not None:
-            parts.append(f"past {entry.parent}, where the beacon listens")
-        elif entry.own:
-            parts.append(f"through {entry.parent}, which it works with")
-        else:
-            parts.append(f"through {entry.parent}, near it in meaning")
-    parts.append(f"score {entry.score:.2f}")
-    return ", ".join(parts)
+    """Return why an entry came: from whom, by which way, over how many hops, and how well it fits."""
+    maker = f"from {entry.sent.maker}" if entry.sent.maker else "from nobody named"
+    fit = f"{entry.hop} {'hop' if entry.hop == 1 else 'hops'}, score {entry.score:.2f}"
+    return f"{maker}{_way(entry)}; {fit}"
+
+
+def _way(entry: Received) -> str:
+    """Return the stations of a way, and what the receiver has to do with the last."""
+    way = list(entry.way)
+    if not way:
+        return " straight"
+    if len(way) > _STATIONS:
+        way[1:-1] = [f"{len(way) - 2} more"]
+    named = " and ".join(filter(None, (", ".join(way[:-1]), way[-1])))
+    if entry.via is not None:
+        return f" past {named}, where the beacon listens"
+    return f" by way of {named}, {'which it works with' if entry.own else 'near it in meaning'}"
 
 
 def short(text: str, limit: int = 160) -> str:

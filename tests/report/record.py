@@ -45,7 +45,7 @@ def received(text: str = "scipy.linalg maintainer", **other: object) -> Received
         "hop": 2,
         "energy": 9.5,
         "score": 0.456,
-        "parent": text,
+        "way": ("here", text),
         "own": True,
     }
     return Received(**(values | other))  # type: ignore[arg-type]

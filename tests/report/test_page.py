@@ -112,7 +112,7 @@ def test_a_long_list_of_agents_is_cut_and_counted() -> None:
 
 
 def test_a_beacons_entries_say_whose_they_are() -> None:
-    inbox = Inbox(name="the beacon", entries=1, shown=[received("ana", via="the beacon", parent="cell c")])
+    inbox = Inbox(name="the beacon", entries=1, shown=[received("ana", via="the beacon", way=("cell c",))])
     text = Reader(render(Record(project="p", caught=[inbox]))).text
     assert "past cell c, where the beacon listens" in text
     assert "1 catch" in " ".join(text.split())

@@ -6,21 +6,29 @@ from hyphae_gpu.report.wording import reason, short
 from tests.report.record import received, sent
 
 
-def test_a_reason_names_maker_hops_door_and_fit() -> None:
-    entry = received("ana", sent=sent("torch.qr", maker="torch maintainer"), parent="scipy.linalg.qr")
-    assert reason(entry) == "from torch maintainer, 2 hops, through scipy.linalg.qr, which it works with, score 0.46"
+def test_a_reason_names_maker_way_hops_and_fit() -> None:
+    entry = received("ana", sent=sent("torch.qr", maker="torch maintainer"), way=("torch.linalg.qr", "scipy.linalg.qr"))
+    assert reason(entry) == (
+        "from torch maintainer by way of torch.linalg.qr and scipy.linalg.qr, which it works with; 2 hops, score 0.46"
+    )
 
 
-def test_a_door_that_the_agent_does_not_know_is_near_in_meaning() -> None:
-    assert "through cell c, near it in meaning" in reason(received("ana", parent="cell c", own=False))
+def test_a_last_station_that_the_agent_does_not_know_is_near_in_meaning() -> None:
+    assert "by way of cell c, near it in meaning" in reason(received("ana", way=("cell c",), own=False))
+
+
+def test_a_long_way_is_told_by_its_ends() -> None:
+    entry = received("ana", way=tuple("abcdef"), hop=7)
+    assert "by way of a, 4 more and f, which" in reason(entry)
+    assert "by way of a, b and c, which" in reason(received("ana", way=tuple("abc")))
 
 
 def test_the_origin_itself_is_no_detour() -> None:
-    assert reason(received("ana", parent="ana", hop=1)) == "from ana, 1 hop, straight from it, score 0.46"
+    assert reason(received("ana", way=(), hop=1)) == "from ana straight; 1 hop, score 0.46"
 
 
-def test_what_has_no_maker_and_no_parent_is_told_without() -> None:
-    assert reason(received("ana", sent=sent(maker=None), parent=None)) == "from nobody named, 2 hops, score 0.46"
+def test_what_has_no_maker_is_told_without() -> None:
+    assert reason(received("ana", sent=sent(maker=None), way=())) == "from nobody named straight; 2 hops, score 0.46"
 
 
 def test_short_texts_are_one_line() -> None:

@@ -51,9 +51,13 @@ def fill(store):
             )
         for agent, origin, via, hop, place in ENTRIES:
             connection.execute(
-                "insert into inbox (agent, diff, via, epoch, hop, energy, score, resonance, relevance, parent, place) "
-                "values (%s, %s, %s, 1, %s, 5, 0.5, 0, 0.5, %s, %s)",
-                [nodes[agent], int(origin[1:]), via, hop, nodes["c3"], place],
+                "insert into inbox (agent, diff, via, epoch, hop, energy, score, resonance, relevance, parent, "
+                "place, path) "
+                "values (%s, %s, %s, 1, %s, 5, 0.5, 0, 0.5, %s, %s, %s)",
+                [
+                    *(nodes[agent], int(origin[1:]), via, hop, nodes["c3"], place),
+                    [nodes[name] for name in (agent, "c3", "cy", origin)],
+                ],
             )
     return store
 
@@ -95,10 +99,17 @@ def test_without_wishes_the_fullest_inboxes_are_told(opened):
 def test_a_record_calls_things_by_their_payloads_names_or_else_by_their_ids(opened):
     record = record_of(fill(opened()), featured=["ana"])
     first = record.inboxes[0].shown[0]
-    assert (first.sent.subject, first.sent.title, first.parent, first.own) == ("thing 0", "title 0", "c3", True)
+    assert (first.sent.subject, first.sent.title, first.way, first.own) == ("thing 0", "title 0", ["cy", "c3"], True)
     assert record.caught[0].shown[0].own is False
     assert totals(record).entries == len(ENTRIES)
     assert "title 1" in render(record)
+
+
+def test_sections_of_one_thing_are_one_station_of_a_way(opened):
+    store = fill(opened())
+    with store._writing("test") as connection:
+        connection.execute("update knowledge_nodes set payload = '{\"of\": \"one\"}' where id in ('c0', 'c3', 'cy')")
+    assert record_of(store, featured=["ana"]).inboxes[0].shown[0].way == []
 
 
 def test_entries_that_say_the_same_are_shown_once(opened):
