@@ -10,7 +10,8 @@ _STATIONS = 3
 
 def reason(entry: Received) -> str:
     """Return why an entry came: from whom, by which way, over how many hops, and how well it fits."""
-    maker = f"from {entry.sent.maker}" if entry.sent.maker else "from nobody named"
+    maker = f"from {entry.sent.maker or 'nobody named'}"
+    maker = maker if entry.way else f"straight {maker}"
     fit = f"{entry.hop} {'hop' if entry.hop == 1 else 'hops'}, score {entry.score:.2f}"
     return f"{maker}{_way(entry)}; {fit}"
 
@@ -19,7 +20,7 @@ def _way(entry: Received) -> str:
     """Return the stations of a way, and what the receiver has to do with the last."""
     way = list(entry.way)
     if not way:
-        return " straight"
+        return ""
     if len(way) > _STATIONS:
         way[1:-1] = [f"{len(way) - 2} more"]
     named = " and ".join(filter(None, (", ".join(way[:-1]), way[-1])))

@@ -24,11 +24,11 @@ def test_a_long_way_is_told_by_its_ends() -> None:
 
 
 def test_the_origin_itself_is_no_detour() -> None:
-    assert reason(received("ana", way=(), hop=1)) == "from ana straight; 1 hop, score 0.46"
+    assert reason(received("ana", way=(), hop=1)) == "straight from ana; 1 hop, score 0.46"
 
 
 def test_what_has_no_maker_is_told_without() -> None:
-    assert reason(received("ana", sent=sent(maker=None), way=())) == "from nobody named straight; 2 hops, score 0.46"
+    assert reason(received("ana", sent=sent(maker=None), way=())) == "straight from nobody named; 2 hops, score 0.46"
 
 
 def test_short_texts_are_one_line() -> None:
