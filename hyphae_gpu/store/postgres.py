@@ -150,5 +150,7 @@ def database_errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as problem:
-        first = next((line.strip() for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
-        raise DatabaseError(f"the database refused: {first}") from problem
+        said = [problem.diag.message_primary or str(problem).partition("\n")[0] or type(problem).__name__]
+        if isinstance(problem, psycopg.DataError):
+            said += [more for more in (problem.diag.message_detail, problem.diag.context) if more]
+        raise DatabaseError(f"the database refused: {' '.join(' '.join(said).split())}") from problem

@@ -27,6 +27,7 @@ create table knowledge_nodes (
     radius double precision,     -- a beacon's own
     trust real,                  -- an agent's
     sponsor bigint,              -- an agent's
+    given bytea,                 -- SHA-256 of the position that the agent's or beacon's last row gave
     quarantined boolean not null default false,
     pending text check (pending in ('created', 'updated', 'silent')),   -- until an epoch has taken the node in
     created_at timestamptz not null,

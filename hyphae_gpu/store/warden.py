@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 READY_SECONDS = 300.0
-STOP_SECONDS = 60.0
+STOP_SECONDS = 300.0
 _TICK = 0.01
 _WATCH_SECONDS = 0.5
 _SOCKET_PATH_LIMIT = 90

@@ -259,21 +259,32 @@ def _write_listeners(connection: Connection, rows: Rows, found: Numbering) -> No
 
 
 def _upsert(connection: Connection, columns: list[str], fields: list[copy.Field], settable: list[str]) -> None:
-    """Insert nodes; where the number is taken set what the row says, keeping a position that it does not give."""
+    """Insert nodes; where the number is taken set what the row says.
+
+    A position that the row does not give, or gives as it did before, leaves the node where it has drifted to.
+    """
     listed = sql.SQL(", ").join(map(sql.Identifier, columns))
     connection.execute(
-        sql.SQL("create temp table listeners on commit drop as select {} from knowledge_nodes with no data").format(
-            listed
-        )
+        sql.SQL(
+            "create temp table listeners on commit drop as select {}, given from knowledge_nodes with no data"
+        ).format(listed)
     )
     copy_in(connection, "listeners", columns, [fields], "ingest.nodes")
-    keep = sql.SQL("embedding = coalesce(excluded.embedding, n.embedding)")
-    changes = [
-        keep if name == "embedding" else sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in settable
+    changes: list[sql.Composable] = [
+        sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in settable if name != "embedding"
     ]
+    if "embedding" in settable:
+        connection.execute("update listeners set given = sha256(vector_send(embedding)) where embedding is not null")
+        changes.append(sql.SQL("given = coalesce(excluded.given, n.given)"))
+        changes.append(
+            sql.SQL(
+                "embedding = case when excluded.given is null or excluded.given = n.given then n.embedding "
+                "else excluded.embedding end"
+            )
+        )
     connection.execute(
         sql.SQL(
-            "insert into knowledge_nodes as n ({0}) select {0} from listeners order by num "
+            "insert into knowledge_nodes as n ({0}, given) select {0}, given from listeners order by num "
             "on conflict (num) do update set {1}"
         ).format(listed, sql.SQL(", ").join(changes))
     )

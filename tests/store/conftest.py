@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hyphae_gpu.store import Store, open_store
+from hyphae_gpu.store import Store, embedded, open_store
 from hyphae_gpu.store.embedded import EmbeddedServer
 
 _serial = itertools.count()
@@ -17,7 +17,11 @@ _serial = itertools.count()
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    held = EmbeddedServer(tmp_path_factory.mktemp("embedded") / "data")
+    # Nothing of these tests has to outlive the machine, and a database a test means many files to sync.
+    hasty = embedded.server_settings() | {"fsync": "off"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded, "server_settings", lambda: hasty)
+        held = EmbeddedServer(tmp_path_factory.mktemp("embedded") / "data")
     yield held
     held.close()
 

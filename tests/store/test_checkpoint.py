@@ -1,0 +1,229 @@
+"""One transaction an epoch: whole or not at all, whatever kills it, and readers between never."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+
+from hyphae_gpu.errors import DatabaseError, UsageError
+from hyphae_gpu.store import arrays, failpoints, open_store
+from hyphae_gpu.vocabulary import NodeType
+from tests.store import sample
+
+#: Children come from a process that has imported everything once.
+CHILDREN = multiprocessing.get_context("forkserver")
+CHILDREN.set_forkserver_preload(["tests.store.test_checkpoint"])
+
+
+def child(url: str, armed: str) -> None:
+    """Two ingests and two epochs, every point reached; the parent says where it dies."""
+    failpoints.armed = armed
+    with open_store(database_url=url, data_dir=Path("unused"), hold="run") as store:
+        work(store)
+
+
+def work(store):
+    """Do what is still to do of the whole job; doing it again changes nothing."""
+    given = sample.swarm()
+    embedder = {"a": np.arange(3)}
+    given = type(given)(**{**vars(given), "embedder_arrays": embedder})
+    store.write_rows(given, diffs=True)
+    while (state := store.load()).epoch < 2:
+        store.checkpoint(sample.epoch(state, seed=state.epoch))
+    store.write_rows(sample.rows(cells=[{"id": "cell-1 \u00e9\u4e16", "text": "new"}]), diffs=True)
+
+
+def loaded(store):
+    """The state, without the moment at which agents and beacons came: the clock's."""
+    state = store.load()
+    for times in (state.nodes.created_at, state.nodes.last_access):
+        times[state.nodes.types != NodeType.CELL] = 0
+    return state
+
+
+@pytest.fixture(scope="module")
+def undisturbed(server, tmp_path_factory):
+    """The state that the whole job ends with."""
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        connection.execute("create database undisturbed template template0")
+    url = server.conninfo.replace("dbname=postgres", "dbname=undisturbed")
+    with open_store(database_url=url, data_dir=tmp_path_factory.mktemp("unused"), hold="run") as store:
+        work(store)
+        return loaded(store)
+
+
+@pytest.mark.parametrize("point", failpoints.POINTS)
+def test_killed_at_any_point_the_job_is_taken_up_and_ends_alike(point, database_url, opened, undisturbed):
+    killed = CHILDREN.Process(target=child, args=(database_url, f"{point}:1"))
+    killed.start()
+    killed.join(60)
+    assert killed.exitcode == -signal.SIGKILL, f"{point} was not reached"
+    store = opened()
+    work(store)
+    assert sample.differences(undisturbed, loaded(store)) == []
+
+
+def test_checkpoints_come_back_epoch_after_epoch(opened):
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    expected = store.load()
+    for seed in range(5):
+        done = sample.epoch(expected, seed)
+        store.checkpoint(done)
+        expected = sample.after(expected, done)
+        loaded = store.load()
+        expected.delivered = loaded.delivered
+        assert sample.differences(expected, loaded) == []
+
+
+def test_the_inbox_keys_of_live_diffs_come_back(opened):
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    done = sample.epoch(store.load())
+    store.checkpoint(done)
+
+    def keys(table):
+        return sorted(zip(table.agents.tolist(), table.diffs.tolist(), table.vias.tolist(), strict=True))
+
+    assert keys(store.load().delivered) == keys(done.inbox)
+    later = sample.epoch(store.load(), diffs=0)
+    later.ended_diffs = done.new_diffs.numbers
+    store.checkpoint(later)
+    assert keys(store.load().delivered) == []
+
+
+def test_a_reader_sees_the_epoch_before_until_the_commit(opened, monkeypatch):
+    store, reader = opened(), opened(hold=None)
+    store.write_rows(sample.swarm(), diffs=True)
+    before = reader.load()
+    seen = []
+    monkeypatch.setattr(
+        "hyphae_gpu.store.project.fail_point",
+        lambda name: seen.append((name, reader.status()["epoch"], sample.differences(before, reader.load()) == [])),
+    )
+    store.checkpoint(sample.epoch(before))
+    assert seen == [("checkpoint.commit.before", 0, True), ("checkpoint.commit.after", 1, False)]
+
+
+def test_an_inbox_entry_is_never_doubled(opened):
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    first = sample.epoch(store.load())
+    store.checkpoint(first)
+    again = sample.epoch(store.load(), diffs=0)
+    again.inbox = first.inbox
+    before = store.load()
+    with pytest.raises(DatabaseError, match="inbox_pkey"):
+        store.checkpoint(again)
+    assert sample.differences(before, store.load()) == []
+
+
+def test_an_epoch_out_of_turn_is_refused(opened):
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    done = sample.epoch(store.load())
+    done.epoch = 2
+    with pytest.raises(DatabaseError, match="epoch 2"):
+        store.checkpoint(done)
+
+
+def test_only_changed_chunks_of_an_index_are_written(opened, monkeypatch):
+    monkeypatch.setattr(arrays, "CHUNK_BYTES", 64)
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    done = sample.epoch(store.load())
+    done.index = sample.index(40, 4)
+    store.checkpoint(done)
+    written = []
+    plain = arrays.save_index
+    monkeypatch.setattr("hyphae_gpu.store.checkpoint.save_index", lambda *a: written.append(plain(*a)))
+    for change, chunks in ((lambda index: None, 0), (lambda index: index.links.__setitem__(3, 77), 1)):
+        again = sample.epoch(store.load(), diffs=0)
+        again.index = sample.index(40, 4)
+        change(again.index)
+        store.checkpoint(again)
+        assert written.pop() == chunks
+        assert sample.differences(again.index, store.load().index) == []
+    shorter = sample.epoch(store.load(), diffs=0)
+    shorter.index = sample.index(5, 4)
+    store.checkpoint(shorter)
+    assert sample.differences(shorter.index, store.load().index) == []
+
+
+def test_status_adds_up(opened):
+    store = opened()
+    empty = store.status()
+    assert list(empty) == [
+        "project", "epoch", "nodes", "live_cells", "edges", "layers", "diffs", "deliveries", "inbox", "cut",
+        "contradictions", "scenes", "patterns", "promotions", "throttled", "lost", "repaired", "state_hash",
+    ]  # fmt: skip
+    assert (empty["epoch"], empty["state_hash"], empty["layers"]) == (0, None, [0, 0, 0])
+    store.write_rows(sample.swarm(), diffs=True)
+    for seed in range(2):
+        store.checkpoint(sample.epoch(store.load(), seed))
+    status, state = store.status(), store.load()
+    assert status["nodes"] == {"cell": 12, "agent": 3, "scene": 0, "beacon": 2}
+    assert status["epoch"] == 2
+    assert status["deliveries"] == 14
+    assert status["cut"] == 2
+    assert status["live_cells"] == 5
+    assert status["diffs"] == {"live": len(state.diffs), "expired": state.next_diff - len(state.diffs)}
+    assert sum(sum(kinds.values()) for kinds in status["edges"].values()) == len(state.declared) + len(state.topology)
+    assert status["inbox"] == 2 * 3 * 3 * 4
+    assert status["state_hash"] == "hash-2"
+
+
+def test_an_inbox_reads_newest_first_gossip_before_beacons(opened):
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    for seed in range(2):
+        store.checkpoint(sample.epoch(store.load(), seed))
+    entries = store.inbox("agent-1")
+    order = [(entry["epoch"], entry["via"], entry["place"]) for entry in entries]
+    assert order == [
+        (epoch, via, place) for epoch in (2, 1) for via in ("gossip", "beacon-0", "beacon-1") for place in range(4)
+    ]
+    assert store.inbox("agent-1", since=2) == entries[:12]
+    assert store.inbox("agent-1", limit=3) == entries[:3]
+    assert entries[0]["origin"].startswith("cell-")
+    assert entries[0]["diff"].startswith(entries[0]["origin"] + "#")
+    with store._database.connect() as connection:
+        assert connection.execute("select count(*) from inbox_view").fetchone() == (72,)
+        assert connection.execute("select count(*) from contradictions_view").fetchone() == (0,)
+    with pytest.raises(UsageError, match="no agent 'x'"):
+        store.inbox("x")
+    with pytest.raises(UsageError, match="is a beacon"):
+        store.inbox("beacon-0")
+
+
+def test_an_export_holds_what_the_tables_hold(opened, tmp_path):
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    store.checkpoint(sample.epoch(store.load()))
+    state = store.load()
+    for _ in range(2):
+        files = store.export(tmp_path / "new" / "out")
+    tables = {file.stem: pq.read_table(file) for file in files}
+    assert sorted(path.name for path in (tmp_path / "new" / "out").iterdir()) == sorted(file.name for file in files)
+    nodes = tables["knowledge_nodes"]
+    vectors = [v if v is not None else [0.0] * 4 for v in nodes["embedding"].to_pylist()]
+    assert vectors == state.nodes.vectors.tolist()
+    assert [v is not None for v in nodes["embedding"].to_pylist()] == state.nodes.placed.tolist()
+    assert nodes["text"].to_pylist()[0] == "text 0 \U0001f344 'quoted' \\ \t"
+    assert nodes["created_at"].cast("int64").to_pylist() == state.nodes.created_at.tolist()
+    assert tables["topology_edges"].num_rows == len(state.declared) + len(state.topology)
+    assert tables["inbox"]["score"].to_pylist() != []
+    assert tables["contradictions"].num_rows == 0
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="file"):
+        store.export(tmp_path / "file")
+
+
+def test_an_empty_store_can_be_exported(opened, tmp_path: Path):
+    assert len(opened().export(tmp_path)) == 9
