@@ -23,7 +23,8 @@ class DeliveryDigest:
         pairs = _mixed(found.diffs.numpy().astype(_WORD) * _WORD(1 << 32) + found.nodes.numpy().astype(_WORD))
         for i, salt in enumerate((0x9E3779B97F4A7C15, 0xD1B54A32D192ED03)):
             words = _mixed(pairs ^ _mixed(found.energies.numpy().astype(_WORD) + _WORD(salt)))
-            self._sums[i] += words.sum(dtype=_WORD)
+            # A slice: arrays wrap round, scalars warn.
+            self._sums[i : i + 1] += words.sum(dtype=_WORD)
 
     def words(self) -> npt.NDArray[np.uint64]:
         """Return the digest's two words."""

@@ -365,6 +365,7 @@ class Engine:
         state = self.state
         state.epoch = done.epoch
         state.topology = topology.edges
+        state.index = done.index or state.index
         state.diffs.ttl -= 1
         state.diffs = rows_of(state.diffs, state.diffs.ttl > 0)
         agents, diffs, vias = (

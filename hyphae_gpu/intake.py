@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.energies import initial_energy, units
-from hyphae_gpu.state import PENDING_CREATED, PENDING_UPDATED, SETTLED, DiffTable, SwarmState
+from hyphae_gpu.state import PENDING_CREATED, PENDING_SILENT, PENDING_UPDATED, SETTLED, DiffTable, SwarmState
 from hyphae_gpu.swarm import Diffs
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import DiffType
@@ -23,7 +23,8 @@ def take_in(
 
     Changes `state` in place: marks are cleared, an updated cell is accessed now (spec 6.6), access rows up to `as_of`
     restore their cells (spec 6.5), the new diffs stand behind the older live ones. Returned are the new diffs and the
-    numbers of older ones that end before their time: those of updated and superseded cells (spec 6.6).
+    numbers of older ones that end before their time: those of changed cells, silently or not, and of superseded ones
+    (spec 6.6).
     """
     nodes = state.nodes
     nodes.last_access[nodes.pending == PENDING_UPDATED] = as_of
@@ -31,7 +32,9 @@ def take_in(
     np.maximum.at(nodes.last_access, state.accesses.cells[known], state.accesses.at[known])
 
     origins = state.diffs.origins
-    ends = (nodes.pending[origins] == PENDING_UPDATED) | (nodes.superseded_by[origins] >= 0)
+    # A cell that has diffs is not new, so a silent mark is a change too: they tell of what it no longer says.
+    changed = np.isin(nodes.pending[origins], (PENDING_UPDATED, PENDING_SILENT))
+    ends = changed | (nodes.superseded_by[origins] >= 0)
     ended = state.diffs.numbers[ends]
     new = _diffs_of(state, ttl_epochs=ttl_epochs, max_hops=max_hops)
     nodes.pending[:] = SETTLED
