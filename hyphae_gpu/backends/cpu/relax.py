@@ -16,6 +16,7 @@ from numba import njit
 from hyphae_gpu.backends.cpu.gate import dot, score_of
 from hyphae_gpu.backends.cpu.losses import philox_word
 from hyphae_gpu.backends.cpu.prefetch import prefetch
+from hyphae_gpu.backends.cpu.sorting import radix_sort
 from hyphae_gpu.vocabulary import EdgeType
 
 #: A node's word while a diff runs: its energy where reached (> 0), else one of these.
@@ -28,27 +29,29 @@ RELAXATIONS, GATES, LOST, ROUNDS, OFFERS = 0, 1, 2, 3, 4
 #: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; then its score.
 _BEFORE, _ROUND, _PARENT, _HOP, _SCORE = 0, 1, 2, 3, 2
 _RECORD_WORDS = 8
+#: Places in `_sizes`: nodes touched, in the frontier, in the next one, edges pending, offers appended; the round's stamp.
+_TOUCHED, _FRONT, _UPCOMING, _PENDING, _APPENDED, _NOW = 0, 1, 2, 3, 4, 5
 #: Edges that are gathered before they are settled, where no single row is longer.
 _BLOCK_EDGES = 512
 #: Frontier rows ahead of which the graph's rows are asked for.
 _ROWS_AHEAD = 6
 _CACHE_LINE = 64
 _SEMANTIC = int(EdgeType.SEMANTIC)
-_RADIX_BITS = 11
 
 
 def scratch(nodes: int, greatest_degree: int, fanout: int) -> tuple[np.ndarray, ...]:
     """Return one worker's arrays for a graph of this size; they are clean again after every `advance`.
 
     energy int32 [n]; records int32 [n, 8] and the same memory as float64 [n, 4]; four lists of n node numbers;
-    pending edges int64, sources, offers int32; the best scores float64 and nodes int32 of a fanout.
+    pending edges int64, sources, offers int32; the best scores float64 and nodes int32 of a fanout; sizes int64 [6].
     """
     records = np.zeros((nodes, _RECORD_WORDS), np.int32)
     lists = (np.empty(nodes, np.int32) for _ in range(4))
     room = _BLOCK_EDGES + greatest_degree
     pending = (np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
     best = (np.empty(max(1, fanout), np.float64), np.empty(max(1, fanout), np.int32))
-    return (np.zeros(nodes, np.int32), records, records.view(np.float64), *lists, *pending, *best)
+    energy, sizes = np.zeros(nodes, np.int32), np.zeros(6, np.int64)
+    return (energy, records, records.view(np.float64), *lists, *pending, *best, sizes)
 
 
 def marks_of(lengths: np.ndarray, interest_rows: np.ndarray) -> np.ndarray:
@@ -78,16 +81,48 @@ def _ask_for(u, images, marks, records):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _cut(first, last, targets, types, fanout, scores, best, best_nodes):
-    """Return score and node of the last semantic edge within the fanout of a row whose targets were all looked at.
+def _ask_for_rows(f, front, front_size, offsets, targets, costs):
+    """Ask for the edges of frontier rows that come soon."""
+    if f + 2 * _ROWS_AHEAD < front_size:
+        prefetch(offsets, front[f + 2 * _ROWS_AHEAD], 0)
+    if f + _ROWS_AHEAD < front_size:
+        first = offsets[front[f + _ROWS_AHEAD]]
+        for offset in range(0, 3 * _CACHE_LINE, _CACHE_LINE):
+            prefetch(targets, first, offset)
+            prefetch(costs, first, offset)
 
-    Highest score first, ties to the lowest node (spec 3.4).
+
+@njit(nogil=True, cache=True)
+def _fanout_cut(v, graph, nodes, diffs, b, gate, fanout, scratch, counts):
+    """Return score and node of the last of v's semantic edges that are within the fanout (spec 3.4).
+
+    Highest score first, ties to the lowest node; (-inf, 0) where all are. Looks at every semantic target if need be.
     """
+    offsets, targets, _, types, _ = graph
+    images, marks, interests = nodes
+    _, queries, query_lengths, knowledge_types, saliences, _ = diffs
+    energy, records, scores, touched, _, _, _, _, _, _, best, best_nodes, sizes = scratch
+    semantic = 0
+    for k in range(offsets[v], offsets[v + 1]):
+        if types[k] == _SEMANTIC:
+            semantic += 1
+            if energy[targets[k]] == UNKNOWN:
+                _ask_for(targets[k], images, marks, records)
+    if semantic <= fanout:
+        return -np.inf, np.int32(0)
     kept = 0
-    for k in range(first, last):
+    for k in range(offsets[v], offsets[v + 1]):
         if types[k] != _SEMANTIC:
             continue
         u = targets[k]
+        if energy[u] == UNKNOWN:
+            _look(
+                u, images, marks, interests, b, queries, query_lengths[b], knowledge_types[b], saliences[b], gate,
+                energy, scores,
+            )  # fmt: skip
+            counts[GATES] += 1
+            touched[sizes[_TOUCHED]] = u
+            sizes[_TOUCHED] += 1
         score = scores[u, _SCORE]
         place = kept
         while place > 0 and (score > best[place - 1] or (score == best[place - 1] and u < best_nodes[place - 1])):
@@ -100,71 +135,145 @@ def _cut(first, last, targets, types, fanout, scores, best, best_nodes):
     return best[fanout - 1], best_nodes[fanout - 1]
 
 
-@njit(nogil=True, cache=True, forceinline=True)
-def _gather(
-    v,
-    held_v,
-    size,
-    exact,
-    cut_score,
-    cut_node,
-    offsets,
-    targets,
-    costs,
-    types,
-    energy,
-    images,
-    marks,
-    records,
-    scores,
-    pending_edges,
-    pending_sources,
-    pending_offers,
-):
-    """Append to the pending edges those of row v that may change something; return their number and the offers made.
+@njit(nogil=True, cache=True)
+def _gather(f, graph, nodes, diffs, b, rules, exact, scratch, counts):
+    """Append to the pending edges those of frontier rows from f on that may change something; return the next row.
 
     An edge is left out where its target's gate is closed or where the target holds more, unless `exact`: then every
     offer through an open gate has to be judged against the round's start.
     """
-    offered = 0
-    for k in range(offsets[v], offsets[v + 1]):
-        offer = held_v - costs[k]
-        if offer <= 0:
-            break
-        u = targets[k]
-        if cut_score > -np.inf and types[k] == _SEMANTIC:
-            score = scores[u, _SCORE]
-            if score < cut_score or (score == cut_score and u > cut_node):
+    offsets, targets, costs, types, _ = graph
+    images, marks, _ = nodes
+    gate, fanout, _ = rules
+    energy, records, scores, _, front, front_energy, _, pending_edges, pending_sources, pending_offers = scratch[:10]
+    sizes = scratch[12]
+    front_size = sizes[_FRONT]
+    size, offered = 0, 0
+    while f < front_size and size < _BLOCK_EDGES:
+        _ask_for_rows(f, front, front_size, offsets, targets, costs)
+        v, held_v = front[f], front_energy[f]
+        cut_score, cut_node = -np.inf, np.int32(0)
+        if fanout > 0:
+            cut_score, cut_node = _fanout_cut(v, graph, nodes, diffs, b, gate, fanout, scratch, counts)
+        for k in range(offsets[v], offsets[v + 1]):
+            offer = held_v - costs[k]
+            if offer <= 0:
+                break
+            u = targets[k]
+            if cut_score > -np.inf and types[k] == _SEMANTIC:
+                score = scores[u, _SCORE]
+                if score < cut_score or (score == cut_score and u > cut_node):
+                    continue
+            offered += 1
+            held = energy[u]
+            if held == CLOSED or (held > offer and not exact):
                 continue
-        offered += 1
-        held = energy[u]
-        if held == CLOSED or (held > offer and not exact):
-            continue
-        if held == UNKNOWN:
-            _ask_for(u, images, marks, records)
-        else:
-            prefetch(records, u, 0)
-        pending_edges[size], pending_sources[size], pending_offers[size] = k, v, offer
-        size += 1
-    return size, offered
+            if held == UNKNOWN:
+                _ask_for(u, images, marks, records)
+            else:
+                prefetch(records, u, 0)
+            pending_edges[size], pending_sources[size], pending_offers[size] = k, v, offer
+            size += 1
+        f += 1
+    sizes[_PENDING] = size
+    counts[RELAXATIONS] += offered
+    return f
 
 
 @njit(nogil=True, cache=True)
-def _radix_sort(values, count, spare, bits):
-    """Sort the first `count` node numbers of `values`, all below 2^bits; return the array that holds the result."""
-    starts = np.empty((1 << _RADIX_BITS) + 1, np.int64)
-    for shift in range(0, bits, _RADIX_BITS):
-        starts[:] = 0
-        for i in range(count):
-            starts[((values[i] >> shift) & ((1 << _RADIX_BITS) - 1)) + 1] += 1
-        for i in range(1, starts.size):
-            starts[i] += starts[i - 1]
-        for i in range(count):
-            bucket = (values[i] >> shift) & ((1 << _RADIX_BITS) - 1)
-            spare[starts[bucket]] = values[i]
-            starts[bucket] += 1
-        values, spare = spare, values
-    return values
+def _settle(t, graph, nodes, diffs, b, rules, losses, scratch, offers, counts):
+    """Decide the pending edges: gates, losses, rises; return whether the offers over limited edges had room."""
+    _, targets, _, _, bandwidths = graph
+    images, marks, interests = nodes
+    numbers, queries, query_lengths, knowledge_types, saliences, _ = diffs
+    gate, _, keep_closed = rules
+    threshold, keys, epoch_counter = losses
+    energy, records, scores, touched, _, _, upcoming, pending_edges, pending_sources, pending_offers = scratch[:10]
+    sizes = scratch[12]
+    f_rows, f_edges, f_sources, f_targets, f_energies = offers
+    query_length, knowledge_type, salience = query_lengths[b], knowledge_types[b], saliences[b]
+    now, count, rising, appended = sizes[_NOW], sizes[_TOUCHED], sizes[_UPCOMING], sizes[_APPENDED]
+    gates, lost = 0, 0
+    for j in range(sizes[_PENDING]):
+        k, v, offer = pending_edges[j], pending_sources[j], pending_offers[j]
+        u = targets[k]
+        held = energy[u]
+        if held == UNKNOWN:
+            held = _look(
+                u, images, marks, interests, b, queries, query_length, knowledge_type, salience, gate, energy, scores
+            )
+            gates += 1
+            touched[count] = u
+            count += 1
+        if held == CLOSED or offer <= (records[u, _BEFORE] if records[u, _ROUND] == now else held):
+            continue
+        if keep_closed and bandwidths[k] >= 0:
+            if appended == f_rows.size:
+                return False
+            f_rows[appended], f_edges[appended], f_energies[appended] = b, k, offer
+            f_sources[appended], f_targets[appended] = v, u
+            appended += 1
+            continue
+        if threshold > 0 and philox_word(keys[0], keys[1], epoch_counter + t, v, u, numbers[b]) < threshold:
+            lost += 1
+            continue
+        if offer > held:
+            if records[u, _ROUND] != now:
+                records[u, _ROUND], records[u, _BEFORE] = now, held
+                upcoming[rising] = u
+                rising += 1
+                if held < 0:
+                    records[u, _HOP] = t + 1
+            energy[u], records[u, _PARENT] = offer, v
+        elif offer == held and v < records[u, _PARENT]:
+            records[u, _PARENT] = v
+    sizes[_TOUCHED], sizes[_UPCOMING], sizes[_APPENDED] = count, rising, appended
+    counts[GATES] += gates
+    counts[LOST] += lost
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _load(b, state, scratch):
+    """Put a diff's state into the nodes' words and records, and its fresh nodes into the frontier."""
+    s_offsets, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
+    energy, records, scores, touched, front = scratch[:5]
+    sizes = scratch[12]
+    first, last = s_offsets[b], s_offsets[b + 1]
+    size = 0
+    for j in range(first, last):
+        u = s_nodes[j]
+        energy[u], records[u, _HOP], records[u, _PARENT] = s_energies[j], s_hops[j], s_parents[j]
+        scores[u, _SCORE] = s_scores[j]
+        touched[j - first] = u
+        if s_fresh[j]:
+            front[size] = u
+            size += 1
+    sizes[_TOUCHED], sizes[_FRONT] = last - first, size
+
+
+@njit(nogil=True, cache=True)
+def _store(at, keep_closed, bits, scratch, out):
+    """Write the touched nodes, or only the reached ones, at `at` in node order; return their number, -1 without room."""
+    _, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
+    energy, records, scores, touched, _, spare, listed = scratch[:7]
+    sizes = scratch[12]
+    size = 0
+    for j in range(sizes[_TOUCHED]):
+        if keep_closed or energy[touched[j]] > 0:
+            listed[size] = touched[j]
+            size += 1
+    if at + size > o_nodes.size:
+        return -1
+    ordered = radix_sort(listed, size, spare, bits)
+    for j in range(size):
+        if j + _ROWS_AHEAD < size:
+            prefetch(records, ordered[j + _ROWS_AHEAD], 0)
+        u = ordered[j]
+        o_nodes[at + j], o_energies[at + j], o_hops[at + j] = u, energy[u], records[u, _HOP]
+        o_parents[at + j], o_scores[at + j] = records[u, _PARENT], scores[u, _SCORE]
+        o_fresh[at + j] = records[u, _ROUND] == sizes[_NOW]
+    return size
 
 
 @njit(nogil=True, cache=True)
@@ -184,193 +293,54 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         source, target, energy int32), with room; counts int64 [5]: see RELAXATIONS and the rest.
     Returns the number of rows done: fewer than asked where room ran out, -1 where a diff reached 4,096 rounds.
     """
-    offsets, targets, costs, types, bandwidths = graph
-    images, marks, interests = nodes
-    energy, records, scores, touched, front, front_energy, upcoming = scratch[:7]
-    pending_edges, pending_sources, pending_offers, best, best_nodes = scratch[7:]
-    numbers, queries, query_lengths, knowledge_types, saliences, max_hops = diffs
-    s_offsets, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
-    o_sizes, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
-    f_rows, f_edges, f_sources, f_targets, f_energies = offers
-    gate, fanout, keep_closed = rules
-    threshold, keys, epoch_counter = losses
-    exact = threshold > 0 or keep_closed
+    max_hops = diffs[5]
+    energy, records, _, touched = scratch[:4]
+    front, front_energy, upcoming = scratch[4:7]
+    sizes = scratch[12]
+    exact = losses[0] > 0 or rules[2]
     bits = 0
     while (energy.size - 1) >> bits > 0:
         bits += 1
-    now = 0
-    for u in range(energy.size):
-        records[u, _ROUND] = 0
-    written, appended = 0, 0
+    records[:, _ROUND] = 0
+    sizes[:] = 0
+    step = np.zeros_like(counts)
+    written = 0
     for i in range(rows.size):
         b = rows[i]
-        query_length, knowledge_type, salience = query_lengths[b], knowledge_types[b], saliences[b]
-        relaxations, gates, lost = 0, 0, 0
-        first_offer = appended
-        fits = True
-        count, front_size = 0, 0
-        for j in range(s_offsets[b], s_offsets[b + 1]):
-            u = s_nodes[j]
-            energy[u], records[u, _HOP], records[u, _PARENT] = s_energies[j], s_hops[j], s_parents[j]
-            scores[u, _SCORE] = s_scores[j]
-            touched[count] = u
-            count += 1
-            if s_fresh[j]:
-                front[front_size] = u
-                front_size += 1
-        t = timing[0]
-        now += 1
-        while fits and front_size > 0 and t + 1 < max_hops[b] and t - timing[0] < timing[1]:
+        step[:] = 0
+        first_offer = sizes[_APPENDED]
+        sizes[_NOW] += 1
+        _load(b, state, scratch)
+        t, fits = timing[0], True
+        while fits and sizes[_FRONT] > 0 and t + 1 < max_hops[b] and t - timing[0] < timing[1]:
             if t >= ROUND_LIMIT:
                 return -1
-            now += 1
-            upcoming_size = 0
-            for f in range(front_size):
+            sizes[_NOW] += 1
+            sizes[_UPCOMING] = 0
+            for f in range(sizes[_FRONT]):
                 front_energy[f] = energy[front[f]]
             f = 0
-            while f < front_size and fits:
-                pending = 0
-                while f < front_size and pending < _BLOCK_EDGES:
-                    if f + 2 * _ROWS_AHEAD < front_size:
-                        prefetch(offsets, front[f + 2 * _ROWS_AHEAD], 0)
-                    if f + _ROWS_AHEAD < front_size:
-                        ahead = offsets[front[f + _ROWS_AHEAD]]
-                        for offset in range(0, 3 * _CACHE_LINE, _CACHE_LINE):
-                            prefetch(targets, ahead, offset)
-                            prefetch(costs, ahead, offset)
-                    v = front[f]
-                    cut_score, cut_node = -np.inf, np.int32(0)
-                    if fanout > 0:
-                        semantic = 0
-                        for k in range(offsets[v], offsets[v + 1]):
-                            if types[k] == _SEMANTIC:
-                                semantic += 1
-                                if energy[targets[k]] == UNKNOWN:
-                                    _ask_for(targets[k], images, marks, records)
-                        if semantic > fanout:
-                            for k in range(offsets[v], offsets[v + 1]):
-                                u = targets[k]
-                                if types[k] == _SEMANTIC and energy[u] == UNKNOWN:
-                                    _look(
-                                        u,
-                                        images,
-                                        marks,
-                                        interests,
-                                        b,
-                                        queries,
-                                        query_length,
-                                        knowledge_type,
-                                        salience,
-                                        gate,
-                                        energy,
-                                        scores,
-                                    )
-                                    gates += 1
-                                    touched[count] = u
-                                    count += 1
-                            cut_score, cut_node = _cut(
-                                offsets[v], offsets[v + 1], targets, types, fanout, scores, best, best_nodes
-                            )
-                    pending, offered = _gather(
-                        v,
-                        front_energy[f],
-                        pending,
-                        exact,
-                        cut_score,
-                        cut_node,
-                        offsets,
-                        targets,
-                        costs,
-                        types,
-                        energy,
-                        images,
-                        marks,
-                        records,
-                        scores,
-                        pending_edges,
-                        pending_sources,
-                        pending_offers,
-                    )
-                    relaxations += offered
-                    f += 1
-                for j in range(pending):
-                    k, v, offer = pending_edges[j], pending_sources[j], pending_offers[j]
-                    u = targets[k]
-                    held = energy[u]
-                    if held == UNKNOWN:
-                        held = _look(
-                            u,
-                            images,
-                            marks,
-                            interests,
-                            b,
-                            queries,
-                            query_length,
-                            knowledge_type,
-                            salience,
-                            gate,
-                            energy,
-                            scores,
-                        )
-                        gates += 1
-                        touched[count] = u
-                        count += 1
-                    if held == CLOSED or offer <= (records[u, _BEFORE] if records[u, _ROUND] == now else held):
-                        continue
-                    if keep_closed and bandwidths[k] >= 0:
-                        if appended == f_rows.size:
-                            fits = False
-                            break
-                        f_rows[appended], f_edges[appended], f_energies[appended] = b, k, offer
-                        f_sources[appended], f_targets[appended] = v, u
-                        appended += 1
-                        continue
-                    if threshold > 0 and (
-                        philox_word(keys[0], keys[1], epoch_counter + t, v, u, numbers[b]) < threshold
-                    ):
-                        lost += 1
-                        continue
-                    if offer > held:
-                        if records[u, _ROUND] != now:
-                            records[u, _ROUND], records[u, _BEFORE] = now, held
-                            upcoming[upcoming_size] = u
-                            upcoming_size += 1
-                            if held < 0:
-                                records[u, _HOP] = t + 1
-                        energy[u], records[u, _PARENT] = offer, v
-                    elif offer == held and v < records[u, _PARENT]:
-                        records[u, _PARENT] = v
-            front, upcoming, front_size = upcoming, front, upcoming_size
+            while f < sizes[_FRONT] and fits:
+                f = _gather(f, graph, nodes, diffs, b, rules, exact, scratch, step)
+                fits = _settle(t, graph, nodes, diffs, b, rules, losses, scratch, offers, step)
+            front[: sizes[_UPCOMING]] = upcoming[: sizes[_UPCOMING]]
+            sizes[_FRONT] = sizes[_UPCOMING]
             t += 1
-
-        size = 0
-        for j in range(count):
-            if keep_closed or energy[touched[j]] > 0:
-                upcoming[size] = touched[j]
-                size += 1
-        fits = fits and written + size <= o_nodes.size
-        if fits:
-            ordered = _radix_sort(upcoming, size, front_energy, bits)
-            for j in range(size):
-                if j + _ROWS_AHEAD < size:
-                    prefetch(records, ordered[j + _ROWS_AHEAD], 0)
-                u = ordered[j]
-                o_nodes[written], o_energies[written], o_hops[written] = u, energy[u], records[u, _HOP]
-                o_parents[written], o_scores[written] = records[u, _PARENT], scores[u, _SCORE]
-                o_fresh[written] = records[u, _ROUND] == now
-                written += 1
-            o_sizes[i] = size
-            counts[RELAXATIONS] += relaxations
-            counts[GATES] += gates
-            counts[LOST] += lost
-            counts[ROUNDS] = max(counts[ROUNDS], t)
-        for j in range(count):
+        size = _store(written, rules[2], bits, scratch, out) if fits else -1
+        for j in range(sizes[_TOUCHED]):
             energy[touched[j]] = UNKNOWN
-        if not fits:
-            counts[OFFERS] = first_offer
-            return i
-    counts[OFFERS] = appended
-    return rows.size
+        if size < 0:
+            sizes[_APPENDED] = first_offer
+            break
+        out[0][i] = size
+        written += size
+        for place in range(ROUNDS):
+            counts[place] += step[place]
+        counts[ROUNDS] = max(counts[ROUNDS], t)
+    else:
+        i = rows.size
+    counts[OFFERS] = sizes[_APPENDED]
+    return i
 
 
 @njit(nogil=True, cache=True)
