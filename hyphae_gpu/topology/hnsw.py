@@ -157,17 +157,16 @@ class HnswIndex:
     def _checked_offsets(self, arrays: IndexArrays) -> npt.NDArray[np.int64]:
         """Return where each point's links start; faiss follows links unchecked, so check all of them here."""
         points, m = len(arrays), self.shape.m
-        offsets = np.zeros(points + 1, np.int64)
-        np.cumsum((arrays.levels.astype(np.int64) + 2) * m, out=offsets[1:])
+        offsets = np.append(0, np.cumsum((arrays.levels.astype(np.int64) + 2) * m))
+        usable = np.isfinite(arrays.vectors).all() and arrays.vectors.any(axis=-1).all()
         checks = {
-            "vectors": arrays.vectors.shape == (points, self.dimension) and bool(arrays.vectors.any(axis=1).all()),
-            "levels": len(arrays.levels) == points
-            and bool(((arrays.levels >= 0) & (arrays.levels <= self._highest_level)).all()),
-            "links": len(arrays.links) == offsets[-1] and bool(((arrays.links >= -1) & (arrays.links < points)).all()),
+            "vectors": arrays.vectors.shape == (points, self.dimension) and bool(usable),
+            "levels": len(arrays.levels) == points and _within(arrays.levels, 0, self._highest_level),
+            "links": len(arrays.links) == offsets[-1] and _within(arrays.links, -1, points - 1),
         }
         checks["entry point"] = checks["levels"] and (
             0 <= arrays.entry_point < points
-            and arrays.levels[arrays.entry_point] == arrays.max_level == arrays.levels.max()
+            and bool(arrays.levels[arrays.entry_point] == arrays.max_level == arrays.levels.max())
         )
         if all(checks.values()):
             checks["links between levels"] = _levels_fit(arrays, offsets, m)
@@ -178,6 +177,10 @@ class HnswIndex:
                 "from a backup, or ingest into a new project"
             )
         return offsets
+
+
+def _within(column: npt.NDArray[np.int32], low: int, high: int) -> bool:
+    return bool(((column >= low) & (column <= high)).all())
 
 
 def _levels_fit(arrays: IndexArrays, offsets: npt.NDArray[np.int64], m: int) -> bool:
