@@ -1,0 +1,1 @@
+"""The benchmarks behind scripts/bench: one module a case, one a peer."""
