@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from hyphae_gpu.columns import Column, Columns, as_tensor, column
+from hyphae_gpu.energies import initial_energy, units
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import (
     COST_LIMIT,
@@ -136,6 +137,21 @@ class Edges(Columns):
     def __len__(self) -> int:
         return len(self.sources)
 
+    @classmethod
+    def build(
+        cls, sources: Column, targets: Column, weights: Column, *, edge_type: EdgeType = EdgeType.SEMANTIC
+    ) -> Edges:
+        """Make edges of one type without bandwidths, of the kind that type has by default (spec 2.1)."""
+        count = len(sources)
+        return cls(
+            sources=as_tensor(sources).to(torch.int32),
+            targets=as_tensor(targets).to(torch.int32),
+            types=torch.full((count,), edge_type, dtype=torch.int8),
+            kinds=torch.full((count,), KINDS_OF_TYPE[edge_type][0], dtype=torch.int8),
+            weights=as_tensor(weights).to(torch.float32),
+            bandwidths=torch.full((count,), -1, dtype=torch.int32),
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Adjacency(Columns):
@@ -234,6 +250,33 @@ class Diffs(Columns):
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @classmethod
+    def build(
+        cls,
+        nodes: Nodes,
+        origins: Column,
+        *,
+        knowledge_types: Column,
+        saliences: Column,
+        diff_type: DiffType = DiffType.CREATED,
+        max_hops: int = 64,
+    ) -> Diffs:
+        """Make diffs that carry their origins' vectors and start with the energy of spec 4.1, numbered from 0 on."""
+        rows, types = as_tensor(origins).long(), as_tensor(knowledge_types).to(torch.int8)
+        given = as_tensor(saliences).to(torch.float32)
+        energies = units(initial_energy(given.numpy(), types.numpy()))
+        return cls(
+            numbers=torch.arange(len(rows)),
+            origins=rows.to(torch.int32),
+            types=torch.full((len(rows),), diff_type, dtype=torch.int8),
+            knowledge_types=types,
+            images=nodes.images[rows],
+            lengths=nodes.lengths[rows],
+            saliences=given,
+            energies=as_tensor(energies),
+            max_hops=torch.full((len(rows),), max_hops, dtype=torch.int32),
+        )
 
     def rows_of(self, numbers: torch.Tensor) -> torch.Tensor:
         """Return the row of each diff number, int64; every number must be among them."""

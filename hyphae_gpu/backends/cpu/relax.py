@@ -29,7 +29,7 @@ RELAXATIONS, GATES, LOST, ROUNDS, OFFERS = 0, 1, 2, 3, 4
 #: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; then its score.
 _BEFORE, _ROUND, _PARENT, _HOP, _SCORE = 0, 1, 2, 3, 2
 _RECORD_WORDS = 8
-#: Places in `_sizes`: nodes touched, in the frontier, in the next one, edges pending, offers appended; the round's stamp.
+#: Places in the sizes: nodes touched, in the frontier, in the next; edges pending, offers appended; the round's stamp.
 _TOUCHED, _FRONT, _UPCOMING, _PENDING, _APPENDED, _NOW = 0, 1, 2, 3, 4, 5
 #: Edges that are gathered before they are settled, where no single row is longer.
 _BLOCK_EDGES = 512
@@ -254,7 +254,7 @@ def _load(b, state, scratch):
 
 @njit(nogil=True, cache=True)
 def _store(at, keep_closed, bits, scratch, out):
-    """Write the touched nodes, or only the reached ones, at `at` in node order; return their number, -1 without room."""
+    """Write the touched nodes, or only the reached ones, at `at` in node order; return how many, -1 without room."""
     _, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
     energy, records, scores, touched, _, spare, listed = scratch[:7]
     sizes = scratch[12]
