@@ -46,8 +46,12 @@ def copy_pairs(standing: Standing) -> PairKeys:
 def pair_keys(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> PairKeys:
     """Return the distinct undirected pairs of (left[i], right[i]), ascending."""
     low, high = np.minimum(left, right).astype(np.int64), np.maximum(left, right).astype(np.int64)
-    keys: PairKeys = np.unique(low << 31 | high)
-    return keys
+    keys: PairKeys = low << 31 | high
+    # Sorting is several times faster than np.unique, which hashes.
+    keys.sort()
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = keys[1:] != keys[:-1]
+    return keys[first]
 
 
 def ends(keys: PairKeys) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
