@@ -37,10 +37,10 @@ class Field:
     """One column's values, each a run of bytes: row i is data[offsets[i]:offsets[i + 1]], after a prefix if set.
 
     data uint8; offsets int64 [n + 1]; valid bool [n], False for null; prefix: a byte before each value, -1 for none.
-    A field of fixed width has no offsets: data is uint8 [n, width].
+    A field of fixed width has no offsets: data is uint8 [n, width], or uint32 [n, d], the bits of vectors.
     """
 
-    data: Bytes
+    data: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64] | None
     valid: Flags
     prefix: int = _NO_PREFIX
@@ -52,7 +52,8 @@ class Field:
         """Return each row's bytes in the stream, its length word included; int64."""
         valid = self.valid[rows]
         if self.offsets is None:
-            return 4 + valid * np.int64(self.data.shape[1])
+            wide = self.data.shape[1]
+            return 4 + valid * np.int64(4 + 4 * wide if self.data.dtype == np.uint32 else wide)
         spans: npt.NDArray[np.int64] = np.diff(self.offsets[rows.start : rows.stop + 1])
         sizes: npt.NDArray[np.int64] = 4 + valid * (spans + (self.prefix != _NO_PREFIX))
         return sizes
@@ -110,12 +111,8 @@ def timestamps(microseconds: npt.NDArray[Any], valid: Flags | None = None) -> Fi
 
 def vectors(values: npt.NDArray[np.float32], valid: Flags | None = None) -> Field:
     """Return a pgvector column from float32 [n, d]: int16 d, int16 0, d big-endian float32s."""
-    count, dimension = values.shape
-    data = np.empty((count, 4 + 4 * dimension), np.uint8)
-    data[:, :2] = np.frombuffer(np.array(dimension, ">u2").tobytes(), np.uint8)
-    data[:, 2:4] = 0
-    data[:, 4:] = np.ascontiguousarray(values, ">f4").view(np.uint8).reshape(count, 4 * dimension)
-    return Field(data, None, _valid(count, valid))
+    plain = np.ascontiguousarray(values, np.float32)
+    return Field(plain.view(np.uint32), None, _valid(len(plain), valid))
 
 
 def text(values: pa.Array | pa.ChunkedArray) -> Field:
@@ -196,7 +193,9 @@ def encode(fields: Sequence[Field]) -> Iterator[Bytes]:
         _put_counts(block, at, len(fields))
         for column in fields:
             valid = column.valid[start:stop]
-            if column.offsets is None:
+            if column.data.dtype == np.uint32:
+                _put_vectors(block, at, column.data[start:stop], valid)
+            elif column.offsets is None:
                 _put_fixed(block, at, column.data[start:stop], valid)
             else:
                 _put_variable(block, at, column.offsets[start : stop + 1], column.data, valid, column.prefix)
@@ -232,6 +231,23 @@ def _put_fixed(out: Bytes, at: npt.NDArray[np.int64], data: Bytes, valid: Flags)
         _put_length(out, place, width)
         for byte in range(width):
             out[place + 4 + byte] = data[row, byte]
+        at[row] = place + 4 + width
+
+
+@numba.njit(nogil=True, cache=True)
+def _put_vectors(out: Bytes, at: npt.NDArray[np.int64], bits: npt.NDArray[np.uint32], valid: Flags) -> None:
+    dimension = bits.shape[1]
+    width = 4 + 4 * dimension
+    for row in range(len(at)):
+        place = at[row]
+        if not valid[row]:
+            _put_length(out, place, -1)
+            at[row] = place + 4
+            continue
+        _put_length(out, place, width)
+        _put_length(out, place + 4, dimension << 16)
+        for i in range(dimension):
+            _put_length(out, place + 8 + 4 * i, bits[row, i])
         at[row] = place + 4 + width
 
 

@@ -80,7 +80,7 @@ def numbers(kind: str, null: float = -1, to: npt.DTypeLike | None = None) -> Rea
 
     def read(block: Bytes, starts: Spans, lengths: Spans) -> npt.NDArray[Any]:
         out = np.zeros((len(starts), wire.itemsize), np.uint8)
-        _gather(block, starts, lengths, 0, out)
+        _gather(block, starts, lengths, out)
         column = out.view(wire).reshape(len(starts)).astype(native)
         column[lengths < 0] = null
         return column
@@ -121,9 +121,9 @@ def vector_rows(dimension: int) -> Reader:
     """Return a reader of pgvector values as float32 [n, dimension]; zeros for null."""
 
     def read(block: Bytes, starts: Spans, lengths: Spans) -> npt.NDArray[np.float32]:
-        out = np.zeros((len(starts), 4 * dimension), np.uint8)
-        _gather(block, starts, lengths, 4, out)
-        return out.view(">f4").astype(np.float32)
+        out = np.zeros((len(starts), dimension), np.uint32)
+        _gather_vectors(block, starts, lengths, out)
+        return out.view(np.float32)
 
     return read
 
@@ -184,11 +184,21 @@ def _walk(block: Bytes, begin: int, starts: Spans, lengths: Spans) -> tuple[int,
 
 
 @numba.njit(nogil=True, cache=True)
-def _gather(block: Bytes, starts: Spans, lengths: Spans, skip: int, out: Bytes) -> None:
+def _gather(block: Bytes, starts: Spans, lengths: Spans, out: Bytes) -> None:
     for row in range(len(starts)):
         if lengths[row] >= 0:
             for byte in range(out.shape[1]):
-                out[row, byte] = block[starts[row] + skip + byte]
+                out[row, byte] = block[starts[row] + byte]
+
+
+@numba.njit(nogil=True, cache=True)
+def _gather_vectors(block: Bytes, starts: Spans, lengths: Spans, out: npt.NDArray[np.uint32]) -> None:
+    for row in range(len(starts)):
+        if lengths[row] >= 0:
+            for i in range(out.shape[1]):
+                at = starts[row] + 4 + 4 * i
+                high = np.uint32(block[at]) << np.uint32(24) | np.uint32(block[at + 1]) << np.uint32(16)
+                out[row, i] = high | np.uint32(block[at + 2]) << np.uint32(8) | np.uint32(block[at + 3])
 
 
 @numba.njit(nogil=True, cache=True)
