@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from io import TextIOWrapper
 from types import FrameType
+from typing import TextIO
 
 import typer
 
@@ -57,6 +59,9 @@ def main() -> None:
     for stop in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(stop) is signal.SIG_DFL:
             signal.signal(stop, _leave)
+    # Python leaves None where a stream was closed (`>&-`).
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     if isinstance(sys.stdout, TextIOWrapper):
         # A terminal that lacks a character shows its code: no result is lost to an encoding.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -65,6 +70,10 @@ def main() -> None:
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(INTERRUPTED)
+
+
+def _nowhere() -> TextIO:
+    return open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

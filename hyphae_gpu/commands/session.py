@@ -12,7 +12,7 @@ from datetime import date
 from inspect import cleandoc
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -96,14 +96,17 @@ def plain(value: Any) -> Any:
 
 
 def say(message: str) -> None:
-    """Write one message to stderr under the program's name."""
-    sys.stderr.write(f"hyphae-gpu: {message}\n")
-    sys.stderr.flush()
+    """Write one message to stderr under the program's name; work goes on where nobody listens there any more."""
+    try:
+        sys.stderr.write(f"hyphae-gpu: {message}\n")
+        sys.stderr.flush()
+    except OSError:
+        forget(sys.stderr)
 
 
-def forget_stdout() -> None:
+def forget(stream: TextIO) -> None:
     """Send what is left for a reader who went away (`| head`) nowhere, so that the end of the process is quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -115,8 +118,14 @@ def guarded() -> Iterator[None]:
         say(str(error))
         raise typer.Exit(error.exit_code) from None
     except BrokenPipeError:
-        forget_stdout()
+        forget(sys.stdout)
         raise typer.Exit(0) from None
+    except OSError as error:
+        say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        raise typer.Exit(1) from None
+    except MemoryError:
+        say("not enough memory; a smaller --batch-size needs less")
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         say("interrupted; what was written before is kept whole")
         raise typer.Exit(INTERRUPTED) from None

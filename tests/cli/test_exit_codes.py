@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from tests.cli.conftest import ENVIRONMENT, PATIENCE_SECONDS
+from tests.cli.conftest import COMMAND, ENVIRONMENT, PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -72,20 +73,21 @@ def test_a_variable_that_is_no_setting_is_named_on_stderr(hyphae):
     assert json.loads(done.stdout)["fanout"]["value"] == 10
 
 
+PRELUDE = """
+import sys, time
+from hyphae_gpu import cli, doctor, errors
+def body(settings):
+    print("begun", flush=True)
+    {body}
+doctor.examine = body
+sys.argv = ["hyphae-gpu", "doctor"]
+cli.main()
+"""
+
+
 def run_with_body(body: str, *, send: signal.Signals | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command whose body is replaced, through the real `main`; send it a signal once it has begun."""
-    script = textwrap.dedent(
-        f"""
-        import sys, time
-        from hyphae_gpu import cli, doctor, errors
-        def body(settings):
-            print("begun", flush=True)
-            {body}
-        doctor.examine = body
-        sys.argv = ["hyphae-gpu", "doctor"]
-        cli.main()
-        """
-    )
+    script = PRELUDE.format(body=body)
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", script],
         env=ENVIRONMENT,
@@ -110,6 +112,8 @@ def run_with_body(body: str, *, send: signal.Signals | None = None) -> subproces
         ("raise errors.DatabaseError('c')", 4, "hyphae-gpu: c\n"),
         ("raise errors.DeviceError('d')", 5, "hyphae-gpu: d\n"),
         ("raise errors.BusyError('e')", 75, "hyphae-gpu: e\n"),
+        ("raise OSError(28, 'No space left on device', 'report.html')", 1, "report.html: No space left on device\n"),
+        ("raise MemoryError", 1, "hyphae-gpu: not enough memory; a smaller --batch-size needs less\n"),
     ],
 )
 def test_errors_that_a_user_can_meet_are_a_message_and_their_code(body, code, message):
@@ -154,8 +158,32 @@ def test_a_reader_that_goes_away_is_no_error(arguments):
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    process.stdout.read(10)
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    assert process.wait(timeout=PATIENCE_SECONDS) == 0
-    process.stderr.close()
+    with process.stdout, process.stderr:
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+
+
+def test_work_goes_on_when_nobody_reads_its_progress():
+    body = "from hyphae_gpu.commands.session import say; [say('x' * 70) for _ in range(5000)]; print('done'); return []"
+    script = PRELUDE.format(body=body)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        process.stderr.read(10)
+        process.stderr.close()
+        assert "done" in process.stdout.read()
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_closed_streams_are_no_error(hyphae, closed):
+    command = f"{shlex.join(COMMAND)} config --json {closed}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=hyphae.folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
