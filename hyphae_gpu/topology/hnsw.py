@@ -7,6 +7,8 @@ number alone, never from faiss's generator, so an index restored from its arrays
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self
@@ -193,18 +195,15 @@ def _levels_fit(arrays: IndexArrays, offsets: npt.NDArray[np.int64], m: int) -> 
     return True
 
 
-class _threads:  # noqa: N801 - reads as a block: with _threads(faiss, 2)
+@contextmanager
+def _threads(faiss: Any, count: int) -> Iterator[None]:
     """Run a block with this many faiss threads; the setting belongs to the whole process, so put it back."""
-
-    def __init__(self, faiss: Any, count: int) -> None:
-        self._faiss, self._count = faiss, count
-
-    def __enter__(self) -> None:
-        self._before = self._faiss.omp_get_max_threads()
-        self._faiss.omp_set_num_threads(self._count)
-
-    def __exit__(self, *_: object) -> None:
-        self._faiss.omp_set_num_threads(self._before)
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _load_faiss() -> ModuleType:

@@ -83,17 +83,18 @@ def refresh(
     with clock.part("near"):
         near, far = near_and_far(standing, images, lengths, backend)
         copies = copy_pairs(standing)
+        tables = [
+            _semantic(near, EdgeKind.NEAR, images, lengths, backend),
+            _semantic(far, EdgeKind.FAR, images, lengths, backend),
+            _copy_edges(copies),
+        ]
     with clock.part("components"):
         representatives = np.sort(standing.representatives[standing.representatives >= 0])
         linked = np.concatenate([near, far, copies])
         joining = join_components(cells, linked, representatives, images, lengths, backend)
+        tables.append(_semantic(joining.pairs, EdgeKind.FAR, images, lengths, backend))
     with clock.part("attach"):
-        tables = [
-            _semantic(near, EdgeKind.NEAR, images, lengths, backend),
-            _semantic(np.concatenate([far, joining.pairs]), EdgeKind.FAR, images, lengths, backend),
-            _copy_edges(copies),
-            *_attachments(nodes, standing, images, lengths, rules, backend),
-        ]
+        tables += _attachments(nodes, standing, images, lengths, rules, backend)
     with clock.part("csr"):
         taking_part = np.where(nodes.types == NodeType.CELL, live, nodes.placed)
         access = edges_both_ways(pairs.agents, pairs.cells, pairs.recencies, EdgeType.CAUSAL, EdgeKind.ACCESS)
