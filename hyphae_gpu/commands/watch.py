@@ -44,12 +44,13 @@ class Watch:
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(name, total=None)
+            self._task = self._bar.add_task(name, total=None, told="")
 
     def advance(self, done: int, total: int | None = None) -> None:
         """Move the live line; plain output has stages only."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            told = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+            self._bar.update(self._task, completed=done, total=total, told=told)
 
     def note(self, text: str) -> None:
         """Write a line that stays."""
@@ -61,14 +62,14 @@ class Watch:
 
 def _live() -> Bar:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     return Bar(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
