@@ -55,6 +55,9 @@ class Settings(BaseSettings):
     max_hops: int = Field(64, ge=0, le=_INT32_MAX, description="hops after which a diff stops (spec 3.8)")
     loss: float = Field(0.0, ge=0, lt=1, description="share of transmissions dropped (spec 3.10)")
     seed: int = Field(0, ge=0, lt=2**64, description="seed of the losses (spec 3.10)")
+    anti_entropy_every: int = Field(
+        1, ge=1, le=_INT32_MAX, description="epochs from one that closes its waves with sweeps to the next (spec 7.2)"
+    )
     ttl_epochs: int = Field(3, ge=1, le=_INT32_MAX, description="epochs a diff lives, the first included (spec 3.9)")
     decay_per_day: float = Field(0.99, gt=0, le=1, description="salience kept a day, 1 = no decay (spec 6.5)")
     salience_threshold: float = Field(0.05, ge=0, le=1, description="salience below which a cell is silent (spec 6.5)")
@@ -87,6 +90,7 @@ class Settings(BaseSettings):
         "max_hops",
         "loss",
         "seed",
+        "anti_entropy_every",
         "ttl_epochs",
         "decay_per_day",
         "salience_threshold",

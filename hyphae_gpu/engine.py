@@ -310,7 +310,9 @@ class Engine:
         self.progress.stage(f"epoch {number}: gossip")
         for batch in _batches(diffs, topology.adjacency, settings, self.progress):
             with clock.part("gossip"):
-                found, counts = waves(self.backend, nodes, topology.adjacency, batch, _rules(settings, number))
+                sweep = number % settings.anti_entropy_every == 0
+                rules = _rules(settings, number)
+                found, counts = waves(self.backend, nodes, topology.adjacency, batch, rules, sweep=sweep)
             tally.add(batch, found, counts)
             digest.add(found)
             with clock.part("resonance"):

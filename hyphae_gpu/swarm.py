@@ -340,7 +340,8 @@ class GossipCounts:
     """What a propagation did: sums over its diffs, the same for any batch size and thread count.
 
     rounds is the longest diff's; relaxations are edges looked at from a frontier node; gates are (diff, node) scores
-    computed; throttled and lost as spec 2.8 and 3.10.
+    computed; throttled and lost as spec 2.8 and 3.10; sweeps is the longest diff's, those in which something was
+    offered, and repaired the (diff, node) that sweeps reached or raised (spec 7.2).
     """
 
     diffs: int = 0
@@ -350,12 +351,14 @@ class GossipCounts:
     gates: int = 0
     throttled: int = 0
     lost: int = 0
+    sweeps: int = 0
+    repaired: int = 0
 
     def add(self, other: GossipCounts) -> None:
         """Add another slice's counts to these."""
         for spec in fields(self):
             mine, its = getattr(self, spec.name), getattr(other, spec.name)
-            setattr(self, spec.name, max(mine, its) if spec.name == "rounds" else mine + its)
+            setattr(self, spec.name, max(mine, its) if spec.name in ("rounds", "sweeps") else mine + its)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -363,8 +366,7 @@ class WaveState(Columns):
     """Where the diffs of a wave stand after some rounds: one record a (diff, node) looked at, diff by diff, by node.
 
     offsets int64 [b + 1] by row of the `Diffs` it belongs to; nodes int32; energies int32, or one of `CLOSED`, `OPEN`
-    for a node that was not reached; hops, parents int32; scores float64; fresh bool: the node rose in the last round,
-    so it is in the frontier.
+    for a node that was not reached; hops, parents int32; scores float64; fresh bool: the node is in the frontier.
     """
 
     CLOSED = -1
@@ -399,3 +401,7 @@ class Offers(Columns):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, rows: torch.Tensor) -> Offers:
+        """Return the offers at these rows; a bool mask keeps the order."""
+        return Offers(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})

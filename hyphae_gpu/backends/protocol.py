@@ -43,12 +43,15 @@ class Backend(Protocol):
         *,
         rounds_done: int,
         rounds: int,
+        sweep: bool = False,
     ) -> tuple[WaveState, Offers, GossipCounts]:
         """Run up to `rounds` synchronous gossip rounds of every diff from `state` (spec 3.4, 3.5, 3.10).
 
         Offers over edges with a bandwidth are not made but returned, for the caller to choose among (spec 2.8); where
         the adjacency has such edges, the state returned keeps unreached nodes that were looked at too, so that no gate
-        is computed twice. Raises RuntimeError where a diff would run more than 4,096 rounds.
+        is computed twice. Rounds can be sweeps (spec 7.2): a first arrival's hop is one more than its parent's, and a
+        node whose offer did not arrive stays in the frontier. Raises RuntimeError where a diff would run more than
+        4,096 rounds.
         """
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ STORE = ("project", "data_dir", "database_url")
 GOSSIP = ("sigma_min", "cos_min", "fanout", "max_hops", "loss", "seed")
 #: Flags of the epoch's other rules.
 EPOCH = (
+    "anti_entropy_every",
     "ttl_epochs",
     "decay_per_day",
     "salience_threshold",
@@ -46,6 +47,7 @@ TEXTS: Mapping[str, tuple[type, str, str, str]] = {
     "max_hops": (int, "Hops after which a diff stops.", "64", _RULES),
     "loss": (float, "Share of transmissions to drop, 0 up to but not 1.", "0.0", _RULES),
     "seed": (int, "Seed of those losses.", "0", _RULES),
+    "anti_entropy_every": (int, "Every so many epochs sweeps bring what was lost or throttled.", "1", _RULES),
     "ttl_epochs": (int, "Epochs that a diff lives, its first one included.", "3", _RULES),
     "decay_per_day": (float, "Salience kept per day without access; 1 = no decay.", "0.99", _RULES),
     "salience_threshold": (float, "Cells below this salience stay silent.", "0.05", _RULES),

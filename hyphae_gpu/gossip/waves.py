@@ -14,18 +14,21 @@ _UNTIL_QUIET = 1 << 30
 
 
 def propagate(
-    backend: Backend, nodes: Nodes, adjacency: Adjacency, diffs: Diffs, rules: GossipRules
+    backend: Backend, nodes: Nodes, adjacency: Adjacency, diffs: Diffs, rules: GossipRules, *, sweep: bool = False
 ) -> tuple[Deliveries, GossipCounts]:
     """Propagate diffs until all are quiet; return what reached whom and what it took (spec 3.5, 3.7).
 
-    A pure function of its arguments: the same for any split of the diffs, as long as no edge has a bandwidth (then all
-    diffs of the epoch have to be in one call).
+    With `sweep`, anti-entropy sweeps then bring what was lost or throttled (spec 7.2). A pure function of its
+    arguments: the same for any split of the diffs, as long as no edge has a bandwidth (then all diffs of the epoch have
+    to be in one call).
     """
     state = origins(backend, nodes, diffs)
     if adjacency.limited:
         state, counts = _lock_step(backend, nodes, adjacency, diffs, rules, state)
     else:
         state, _, counts = backend.advance(nodes, adjacency, diffs, rules, state, rounds_done=0, rounds=_UNTIL_QUIET)
+    if sweep:
+        state = swept(backend, nodes, adjacency, diffs, rules, state, counts)
     found = deliveries(diffs, state)
     counts.diffs, counts.deliveries = len(diffs), len(found)
     return found, counts
@@ -64,52 +67,114 @@ def deliveries(diffs: Diffs, state: WaveState) -> Deliveries:
     )
 
 
+def swept(
+    backend: Backend,
+    nodes: Nodes,
+    adjacency: Adjacency,
+    diffs: Diffs,
+    rules: GossipRules,
+    state: WaveState,
+    counts: GossipCounts,
+) -> WaveState:
+    """Sweep until no holder has anything to offer, whatever was lost (spec 7.2); adds to `counts`.
+
+    The first sweep compares every holder with its neighbours; a later one only those whose offers did not arrive and
+    those that rose since, for the others have nothing new to offer.
+    """
+    if rules.loss == 0 and not adjacency.limited and not bool(state.fresh.any()):
+        return state
+    before = state
+    state = replace(state, fresh=state.energies > 0)
+    while True:
+        t = counts.rounds + counts.sweeps
+        state, step = _round(backend, nodes, adjacency, diffs, rules, state, t, sweep=True)
+        counts.add(replace(step, rounds=0))
+        if not bool(state.fresh.any()):
+            break
+        counts.sweeps += 1
+    counts.repaired += _risen(before, state, len(nodes))
+    return state
+
+
+def _risen(before: WaveState, after: WaveState, nodes: int) -> int:
+    """Return how many (diff, node) hold more energy than before."""
+    known, keys = before.rows() * nodes + before.nodes, after.rows() * nodes + after.nodes
+    held = torch.zeros_like(after.energies)
+    held[torch.searchsorted(keys, known)] = before.energies.clamp(min=0)
+    return int((after.energies > held).sum())
+
+
 def _lock_step(
     backend: Backend, nodes: Nodes, adjacency: Adjacency, diffs: Diffs, rules: GossipRules, state: WaveState
 ) -> tuple[WaveState, GossipCounts]:
+    """Run all diffs round by round, so that they can share edges with a bandwidth (spec 2.8)."""
     counts = GossipCounts()
     t = 0
     while bool((state.fresh & (t + 1 < diffs.max_hops[state.rows()])).any()):
-        state, offers, step = backend.advance(nodes, adjacency, diffs, rules, state, rounds_done=t, rounds=1)
-        crossing = _fittest(offers, adjacency.bandwidths, diffs)
-        counts.throttled += len(offers) - len(crossing.rows)
-        if rules.loss > 0:
-            gone = backend.losses(rules, t, crossing.sources, crossing.targets, diffs.numbers[crossing.rows])
-            counts.lost += int(gone.sum())
-            crossing = _take(crossing, torch.nonzero(~gone).flatten())
-        state = _apply(state, crossing, len(nodes), t)
+        state, step = _round(backend, nodes, adjacency, diffs, rules, state, t, sweep=False)
         counts.add(step)
         t += 1
     return state, counts
 
 
-def _fittest(offers: Offers, bandwidths: torch.Tensor, diffs: Diffs) -> Offers:
-    """Keep what an edge can carry: those of highest energy, ties to the lowest diff number (spec 2.8)."""
+def _round(
+    backend: Backend,
+    nodes: Nodes,
+    adjacency: Adjacency,
+    diffs: Diffs,
+    rules: GossipRules,
+    start: WaveState,
+    t: int,
+    *,
+    sweep: bool,
+) -> tuple[WaveState, GossipCounts]:
+    """Run one round or sweep of all diffs, with the choice that edges with a bandwidth ask for."""
+    state, offers, counts = backend.advance(nodes, adjacency, diffs, rules, start, rounds_done=t, rounds=1, sweep=sweep)
+    arriving = _fittest(offers, adjacency.bandwidths, diffs)
+    counts.throttled += len(offers) - int(arriving.sum())
+    if rules.loss > 0 and len(offers):
+        gone = backend.losses(rules, t, offers.sources, offers.targets, diffs.numbers[offers.rows])
+        counts.lost += int((gone & arriving).sum())
+        arriving &= ~gone
+    risen = _apply(start, state, offers.take(arriving), len(nodes), sweep=sweep, t=t)
+    return (_retrying(risen, offers.take(~arriving), len(nodes)) if sweep else risen), counts
+
+
+def _fittest(offers: Offers, bandwidths: torch.Tensor, diffs: Diffs) -> torch.Tensor:
+    """Return which offers an edge can carry: those of highest energy, ties to the lowest diff number (spec 2.8)."""
     order = torch.argsort(diffs.numbers[offers.rows], stable=True)
     order = order[torch.argsort(offers.energies[order], stable=True, descending=True)]
     order = order[torch.argsort(offers.edges[order], stable=True)]
     edges = offers.edges[order]
     rank = torch.arange(len(edges), device=edges.device) - torch.searchsorted(edges, edges)
-    return _take(offers, order[rank < bandwidths[edges]])
+    fits = torch.zeros(len(edges), dtype=torch.bool, device=edges.device)
+    fits[order] = rank < bandwidths[edges]
+    return fits
 
 
-def _take(offers: Offers, rows: torch.Tensor) -> Offers:
-    columns = ("rows", "edges", "sources", "targets", "energies")
-    return Offers(**{name: getattr(offers, name)[rows] for name in columns})
+def _retrying(state: WaveState, unmet: Offers, nodes: int) -> WaveState:
+    """Keep in the frontier the nodes whose offers did not arrive."""
+    fresh = state.fresh.clone()
+    fresh[torch.searchsorted(state.rows() * nodes + state.nodes, unmet.rows * nodes + unmet.sources)] = True
+    return replace(state, fresh=fresh)
 
 
-def _apply(state: WaveState, offers: Offers, nodes: int, t: int) -> WaveState:
-    """Let offers that crossed raise their receivers, as if they had come with the round's others (spec 3.5, 3.7)."""
+def _apply(start: WaveState, state: WaveState, offers: Offers, nodes: int, *, sweep: bool, t: int) -> WaveState:
+    """Let offers that crossed raise their receivers, as if they had come with the round's others (spec 3.5, 3.7).
+
+    `start` is the state before the round, `state` the one after its unlimited edges were crossed.
+    """
+    if not len(offers):
+        return state
     keys = state.rows() * nodes + state.nodes
     theirs = offers.rows * nodes + offers.targets
     order = torch.argsort(offers.sources, stable=True)
     order = order[torch.argsort(offers.energies[order], stable=True, descending=True)]
     order = order[torch.argsort(theirs[order], stable=True)]
-    theirs = theirs[order]
-    first = torch.ones(len(theirs), dtype=torch.bool, device=theirs.device)
-    first[1:] = theirs[1:] != theirs[:-1]
+    first = torch.ones(len(order), dtype=torch.bool, device=order.device)
+    first[1:] = theirs[order][1:] != theirs[order][:-1]
     best = order[first]
-    at = torch.searchsorted(keys, theirs[first])
+    at = torch.searchsorted(keys, theirs[best])
 
     offered, sources, held = offers.energies[best], offers.sources[best], state.energies[at]
     rises = offered > held
@@ -120,6 +185,15 @@ def _apply(state: WaveState, offers: Offers, nodes: int, t: int) -> WaveState:
     )
     energies[at[rises]] = offered[rises]
     parents[at[wins]] = sources[wins]
-    hops[at[held < 0]] = t + 1
     fresh[at] = True
+    new = wins & ~_reached(start, nodes, theirs[best])
+    from_parent = state.hops[torch.searchsorted(keys, offers.rows[best] * nodes + sources)] + 1
+    hops[at[new]] = from_parent[new] if sweep else t + 1
     return replace(state, energies=energies, parents=parents, hops=hops, fresh=fresh)
+
+
+def _reached(state: WaveState, nodes: int, keys: torch.Tensor) -> torch.Tensor:
+    """Return whether each (diff row * nodes + node) holds energy in a state."""
+    known = state.rows() * nodes + state.nodes
+    at = torch.searchsorted(known, keys).clamp(max=max(0, len(known) - 1))
+    return (known[at] == keys) & (state.energies[at] > 0)

@@ -140,10 +140,13 @@ class Counts:
     relaxations: int = 0
     throttled: int = 0
     lost: int = 0
+    sweeps: int = 0
 
 
-def closure(graph: Graph, diffs: list[Diff], rules: GossipRules) -> tuple[dict[tuple[int, int], Delivery], Counts]:
-    """spec 3.5-3.10 and 2.8: all diffs in lock-step, synchronous rounds; (diff number, node) -> delivery."""
+def closure(
+    graph: Graph, diffs: list[Diff], rules: GossipRules, *, sweep: bool = False
+) -> tuple[dict[tuple[int, int], Delivery], Counts]:
+    """spec 3.5-3.10, 2.8 and 7.2: all diffs in lock-step, synchronous rounds; (diff number, node) -> delivery."""
     state: dict[tuple[int, int], Delivery] = {}
     counts = Counts()
     frontiers: dict[int, list[int]] = {}
@@ -152,46 +155,63 @@ def closure(graph: Graph, diffs: list[Diff], rules: GossipRules) -> tuple[dict[t
             state[diff.number, diff.origin] = Delivery(0, diff.energy, -1)
             frontiers[diff.number] = [diff.origin]
     t = 0
-    while True:
-        offers: list[tuple[Diff, Edge, int]] = []
-        running = False
-        for diff in diffs:
-            if not frontiers.get(diff.number) or t + 1 >= diff.max_hops:
-                continue
-            running = True
-            for node in frontiers[diff.number]:
-                for edge in fanout_edges(graph, diff, node, rules):
-                    energy = state[diff.number, node].energy - cost(edge.weight)
-                    if energy <= 0:
-                        continue
-                    counts.relaxations += 1
-                    held = state.get((diff.number, edge.target))
-                    if gate(graph, diff, edge.target, rules) and energy > (held.energy if held else 0):
-                        offers.append((diff, edge, energy))
-        if not running:
-            return state, counts
+    while any(frontiers.get(diff.number) and t + 1 < diff.max_hops for diff in diffs):
+        senders = [(diff, frontiers.get(diff.number, []) if t + 1 < diff.max_hops else []) for diff in diffs]
+        frontiers, _ = synchronous_round(graph, senders, rules, state, counts, t, lambda held, t=t: t + 1)
         counts.rounds += 1
-
-        crossing: list[tuple[Diff, Edge, int]] = []
-        for edge in graph.edges:
-            mine = sorted((o for o in offers if o[1] is edge), key=lambda o: (-o[2], o[0].number))
-            if edge.bandwidth >= 0:
-                counts.throttled += len(mine[edge.bandwidth :])
-                mine = mine[: edge.bandwidth]
-            crossing += mine
-
-        raised: dict[tuple[int, int], tuple[int, int]] = {}
-        for diff, edge, energy in crossing:
-            if rules.loss and lost(rules, t, edge.source, edge.target, diff.number):
-                counts.lost += 1
-                continue
-            key = (diff.number, edge.target)
-            best = raised.get(key)
-            if best is None or (energy, -edge.source) > (best[0], -best[1]):
-                raised[key] = (energy, edge.source)
-        frontiers = {diff.number: [] for diff in diffs}
-        for (number, node), (energy, source) in raised.items():
-            held = state.get((number, node))
-            state[number, node] = Delivery(held.hop if held else t + 1, energy, source)
-            frontiers[number].append(node)
         t += 1
+    while sweep:
+        senders = [
+            (diff, [v for d, v in sorted(state) if d == diff.number and state[d, v].hop + 1 < diff.max_hops])
+            for diff in diffs
+        ]
+        _, offered = synchronous_round(graph, senders, rules, state, counts, t, lambda held: held.hop + 1)
+        if not offered:
+            break
+        counts.sweeps += 1
+        t += 1
+    return state, counts
+
+
+def synchronous_round(graph, senders, rules, state, counts, t, hop_from):
+    """One round: every sender offers over its edges; return the next frontiers and whether anything was offered.
+
+    hop_from(sender's delivery) is the hop of a first arrival. Offers are judged against the round's start.
+    """
+    offers: list[tuple[Diff, Edge, int]] = []
+    for diff, nodes in senders:
+        for node in nodes:
+            for edge in fanout_edges(graph, diff, node, rules):
+                energy = state[diff.number, node].energy - cost(edge.weight)
+                if energy <= 0:
+                    continue
+                counts.relaxations += 1
+                held = state.get((diff.number, edge.target))
+                if gate(graph, diff, edge.target, rules) and energy > (held.energy if held else 0):
+                    offers.append((diff, edge, energy))
+
+    crossing: list[tuple[Diff, Edge, int]] = []
+    for edge in graph.edges:
+        mine = sorted((o for o in offers if o[1] is edge), key=lambda o: (-o[2], o[0].number))
+        if edge.bandwidth >= 0:
+            counts.throttled += len(mine[edge.bandwidth :])
+            mine = mine[: edge.bandwidth]
+        crossing += mine
+
+    raised: dict[tuple[int, int], tuple[int, int]] = {}
+    for diff, edge, energy in crossing:
+        if rules.loss and lost(rules, t, edge.source, edge.target, diff.number):
+            counts.lost += 1
+            continue
+        key = (diff.number, edge.target)
+        best = raised.get(key)
+        if best is None or (energy, -edge.source) > (best[0], -best[1]):
+            raised[key] = (energy, edge.source)
+    hops = {
+        key: state[key].hop if key in state else hop_from(state[key[0], source]) for key, (_, source) in raised.items()
+    }
+    frontiers: dict[int, list[int]] = {}
+    for (number, node), (energy, source) in raised.items():
+        state[number, node] = Delivery(hops[number, node], energy, source)
+        frontiers.setdefault(number, []).append(node)
+    return frontiers, bool(offers)

@@ -62,9 +62,12 @@ class CpuBackend(GraphOperations):
         *,
         rounds_done: int,
         rounds: int,
+        sweep: bool = False,
     ) -> tuple[WaveState, Offers, GossipCounts]:
         """See `Backend.advance`."""
         limited = adjacency.limited
+        # a state that rounds or sweeps go on from keeps its closed gates too
+        keeps_closed = limited or rules.loss > 0
         arguments = (
             _numpy(adjacency.offsets, adjacency.targets, adjacency.costs, adjacency.types, adjacency.bandwidths),
             (
@@ -81,8 +84,8 @@ class CpuBackend(GraphOperations):
                 diffs.max_hops,
             ),
             _numpy(*(getattr(state, spec.name) for spec in fields(state))),
-            ((rules.sigma_min, rules.cos_min), rules.fanout, limited),
-            (rounds_done, rounds),
+            ((rules.sigma_min, rules.cos_min), rules.fanout, keeps_closed),
+            (rounds_done, rounds, sweep),
             (_threshold(rules), _keys(rules), rules.epoch * relax.ROUND_LIMIT),
         )
         greatest_degree = int(adjacency.offsets.diff().max()) if len(nodes) else 0

@@ -26,8 +26,9 @@ ROUND_LIMIT = 4096
 #: What `advance` counts, by place in its `counts`.
 RELAXATIONS, GATES, LOST, ROUNDS, OFFERS = 0, 1, 2, 3, 4
 
-#: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; then its score.
-_BEFORE, _ROUND, _PARENT, _HOP, _SCORE = 0, 1, 2, 3, 2
+#: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; its score, a float64;
+#: the round in which an offer of its own did not arrive.
+_BEFORE, _ROUND, _PARENT, _HOP, _SCORE, _UNMET = 0, 1, 2, 3, 2, 6
 _RECORD_WORDS = 8
 #: Places in the sizes: nodes touched, in the frontier, in the next; edges pending, offers appended; the round's stamp.
 _TOUCHED, _FRONT, _UPCOMING, _PENDING, _APPENDED, _NOW = 0, 1, 2, 3, 4, 5
@@ -136,7 +137,7 @@ def _fanout_cut(v, graph, nodes, diffs, b, gate, fanout, scratch, counts):
 
 
 @njit(nogil=True, cache=True)
-def _gather(f, graph, nodes, diffs, b, rules, exact, scratch, counts):
+def _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, counts):
     """Append to the pending edges those of frontier rows from f on that may change something; return the next row.
 
     An edge is left out where its target's gate is closed or where the target holds more, unless `exact`: then every
@@ -144,6 +145,7 @@ def _gather(f, graph, nodes, diffs, b, rules, exact, scratch, counts):
     """
     offsets, targets, costs, types, _ = graph
     images, marks, _ = nodes
+    max_hops = diffs[5]
     gate, fanout, _ = rules
     energy, records, scores, _, front, front_energy, _, pending_edges, pending_sources, pending_offers = scratch[:10]
     sizes = scratch[12]
@@ -152,6 +154,9 @@ def _gather(f, graph, nodes, diffs, b, rules, exact, scratch, counts):
     while f < front_size and size < _BLOCK_EDGES:
         _ask_for_rows(f, front, front_size, offsets, targets, costs)
         v, held_v = front[f], front_energy[f]
+        if sweep and records[v, _HOP] + 1 >= max_hops[b]:
+            f += 1
+            continue
         cut_score, cut_node = -np.inf, np.int32(0)
         if fanout > 0:
             cut_score, cut_node = _fanout_cut(v, graph, nodes, diffs, b, gate, fanout, scratch, counts)
@@ -181,8 +186,11 @@ def _gather(f, graph, nodes, diffs, b, rules, exact, scratch, counts):
 
 
 @njit(nogil=True, cache=True)
-def _settle(t, graph, nodes, diffs, b, rules, losses, scratch, offers, counts):
-    """Decide the pending edges: gates, losses, rises; return whether the offers over limited edges had room."""
+def _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, counts):
+    """Decide the pending edges: gates, losses, rises; return whether the offers over limited edges had room.
+
+    A first arrival's hop is the round's, in a sweep one more than its parent's (spec 7.2).
+    """
     _, targets, _, _, bandwidths = graph
     images, marks, interests = nodes
     numbers, queries, query_lengths, knowledge_types, saliences, _ = diffs
@@ -216,17 +224,19 @@ def _settle(t, graph, nodes, diffs, b, rules, losses, scratch, offers, counts):
             continue
         if threshold > 0 and philox_word(keys[0], keys[1], epoch_counter + t, v, u, numbers[b]) < threshold:
             lost += 1
+            records[v, _UNMET] = now
             continue
         if offer > held:
             if records[u, _ROUND] != now:
                 records[u, _ROUND], records[u, _BEFORE] = now, held
                 upcoming[rising] = u
                 rising += 1
-                if held < 0:
-                    records[u, _HOP] = t + 1
-            energy[u], records[u, _PARENT] = offer, v
-        elif offer == held and v < records[u, _PARENT]:
-            records[u, _PARENT] = v
+            energy[u] = offer
+        elif offer < held or v >= records[u, _PARENT]:
+            continue
+        records[u, _PARENT] = v
+        if records[u, _BEFORE] < 0:
+            records[u, _HOP] = records[v, _HOP] + 1 if sweep else t + 1
     sizes[_TOUCHED], sizes[_UPCOMING], sizes[_APPENDED] = count, rising, appended
     counts[GATES] += gates
     counts[LOST] += lost
@@ -253,7 +263,7 @@ def _load(b, state, scratch):
 
 
 @njit(nogil=True, cache=True)
-def _store(at, keep_closed, bits, scratch, out):
+def _store(at, keep_closed, sweep, bits, scratch, out):
     """Write the touched nodes, or only the reached ones, at `at` in node order; return how many, -1 without room."""
     _, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
     energy, records, scores, touched, _, spare, listed = scratch[:7]
@@ -272,7 +282,7 @@ def _store(at, keep_closed, bits, scratch, out):
         u = ordered[j]
         o_nodes[at + j], o_energies[at + j], o_hops[at + j] = u, energy[u], records[u, _HOP]
         o_parents[at + j], o_scores[at + j] = records[u, _PARENT], scores[u, _SCORE]
-        o_fresh[at + j] = records[u, _ROUND] == sizes[_NOW]
+        o_fresh[at + j] = records[u, _ROUND] == sizes[_NOW] or (sweep and records[u, _UNMET] == sizes[_NOW])
     return size
 
 
@@ -285,9 +295,10 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
     nodes: images int8 [n, d], marks float64 [n, 2] (`marks_of`), interests float32 [m, 9].
     diffs: numbers int64, images int16 [b, d], lengths float64, knowledge_types int8, saliences float64, max_hops int32.
     state: offsets int64 [b + 1] and, per (diff, node) in node order, nodes, energies (or CLOSED, OPEN), hops,
-        parents int32, scores float64, fresh bool: rose in the last round.
+        parents int32, scores float64, fresh bool: in the frontier (it rose in the last round; in a sweep also: an offer
+        of its own did not arrive).
     rules: (sigma_min, cos_min) float64, fanout int64, keep_closed bool: whether `out` gets unreached nodes too.
-    timing: rounds run before this call, rounds to run now.
+    timing: rounds run before this call, rounds to run now, whether they are sweeps (spec 7.2).
     losses: threshold uint64 (0: none), key words uint64 [2], epoch * 4096 as int64.
     out: sizes int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge int64,
         source, target, energy int32), with room; counts int64 [5]: see RELAXATIONS and the rest.
@@ -298,10 +309,12 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
     front, front_energy, upcoming = scratch[4:7]
     sizes = scratch[12]
     exact = losses[0] > 0 or rules[2]
+    sweep = timing[2]
     bits = 0
     while (energy.size - 1) >> bits > 0:
         bits += 1
     records[:, _ROUND] = 0
+    records[:, _UNMET] = 0
     sizes[:] = 0
     step = np.zeros_like(counts)
     written = 0
@@ -312,7 +325,7 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         sizes[_NOW] += 1
         _load(b, state, scratch)
         t, fits = timing[0], True
-        while fits and sizes[_FRONT] > 0 and t + 1 < max_hops[b] and t - timing[0] < timing[1]:
+        while fits and sizes[_FRONT] > 0 and (sweep or t + 1 < max_hops[b]) and t - timing[0] < timing[1]:
             if t >= ROUND_LIMIT:
                 return -1
             sizes[_NOW] += 1
@@ -321,12 +334,12 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
                 front_energy[f] = energy[front[f]]
             f = 0
             while f < sizes[_FRONT] and fits:
-                f = _gather(f, graph, nodes, diffs, b, rules, exact, scratch, step)
-                fits = _settle(t, graph, nodes, diffs, b, rules, losses, scratch, offers, step)
+                f = _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, step)
+                fits = _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, step)
             front[: sizes[_UPCOMING]] = upcoming[: sizes[_UPCOMING]]
             sizes[_FRONT] = sizes[_UPCOMING]
             t += 1
-        size = _store(written, rules[2], bits, scratch, out) if fits else -1
+        size = _store(written, rules[2], sweep, bits, scratch, out) if fits else -1
         for j in range(sizes[_TOUCHED]):
             energy[touched[j]] = UNKNOWN
         if size < 0:
