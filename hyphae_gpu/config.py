@@ -70,6 +70,16 @@ class Settings(BaseSettings):
     inbox_limit: int = Field(50, ge=1, le=_INT32_MAX, description="gossip entries an agent gets an epoch (spec 3.14)")
     beacon_limit: int = Field(50, ge=1, le=_INT32_MAX, description="entries a beacon passes on an epoch (spec 3.14)")
 
+    theta_sim: float = Field(0.80, ge=-1, le=1, description="lowest cosine of two cells that contradict (spec 6.2)")
+    policy: Literal["flag", "recency", "salience", "vote"] = Field(
+        "flag", description="who wins a contradiction: flag leaves it open (spec 6.3)"
+    )
+    verifier: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$",
+        description="function that judges text pairs, as MODULE:FUNCTION (spec 6.2)",
+    )
+
     project: str = Field("default", pattern=r"^[a-z0-9_]{1,40}$", description="name of the project in the store")
     data_dir: Path = Field(Path("hyphae-data"), description="folder of the embedded PostgreSQL")
     database_url: str | None = Field(
@@ -100,6 +110,9 @@ class Settings(BaseSettings):
         "audience_limit",
         "inbox_limit",
         "beacon_limit",
+        "theta_sim",
+        "policy",
+        "verifier",
     )
 
     @field_validator("*", mode="before")
@@ -230,6 +243,8 @@ def _explain(refused: ValidationError, values: Mapping[str, Any], sources: Mappi
 def _reason(name: str, message: str) -> str:
     if name == "project":
         return "expected 1 to 40 of the characters a-z, 0-9 and _"
+    if name == "verifier":
+        return "expected MODULE:FUNCTION, such as my_package.nli:contradictions"
     message = message.removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 

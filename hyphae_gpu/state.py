@@ -32,6 +32,10 @@ class NodeTable:
     a beacon's owner; created_at, last_access int64; superseded_by int32; pending int8 (constants above: `created` and
     `updated` cells make a diff when the next epoch takes them in, silent ones none); interests float32 [n, 9], zeros
     where nothing was declared; radii float64, NaN where the beacon gave none; quarantined bool.
+
+    The columns that contradictions need may be left out, which stands for "none" everywhere: claim_subjects,
+    claim_values int32, one code a distinct text; stances float32, NaN for none; told_superseded int32: the superseding
+    cell about which an epoch has told already (6.6).
     """
 
     types: I8
@@ -48,6 +52,18 @@ class NodeTable:
     interests: F32
     radii: F64
     quarantined: Flags
+    claim_subjects: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    claim_values: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    stances: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
+    told_superseded: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __post_init__(self) -> None:
+        count = len(self.types)
+        for name in ("claim_subjects", "claim_values", "told_superseded"):
+            if not len(getattr(self, name)):
+                setattr(self, name, np.full(count, -1, np.int32))
+        if not len(self.stances):
+            self.stances = np.full(count, np.nan, np.float32)
 
     def __len__(self) -> int:
         return len(self.types)
@@ -118,6 +134,67 @@ class DiffTable:
         return len(self.numbers)
 
 
+#: Why two cells oppose each other (spec 6.2 a, b, c); a table of contradictions holds the word's place.
+REASONS = ("claim", "stance", "verifier")
+
+
+@dataclass(kw_only=True)
+class KnownPairs:
+    """Contradictions that were raised before, sorted by (a, b): a pair is raised once, ever (spec 6.2).
+
+    a, b int32 node numbers, a < b; open bool: nobody and nothing has resolved it.
+    """
+
+    a: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    b: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    open: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+@dataclass(kw_only=True)
+class ContradictionTable:
+    """Contradictions as they were raised, sorted by (a, b) (spec 6.2, 6.3).
+
+    a, b int32 node numbers, a < b; similarities float64; reasons int8, places in `REASONS`; open bool; resolutions: of
+    each what a policy decided, as plain values for JSON, None while it is open.
+    """
+
+    a: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    b: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    similarities: F64 = field(default_factory=lambda: np.zeros(0, np.float64))
+    reasons: I8 = field(default_factory=lambda: np.zeros(0, np.int8))
+    open: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
+    resolutions: list[dict[str, Any] | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+@dataclass(kw_only=True)
+class Resolved:
+    """Known contradictions that are over, and how: a, b int32, a < b; resolutions as in `ContradictionTable`."""
+
+    a: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    b: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    resolutions: list[dict[str, Any]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+@dataclass(kw_only=True)
+class Supersessions:
+    """Cells that others supersede (spec 6.6): losers, winners int32; a loser is listed once."""
+
+    losers: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    winners: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.losers)
+
+
 @dataclass(kw_only=True)
 class InboxKeys:
     """Which (agent, diff, via) the inbox already holds, for live diffs: agents int32, diffs int64, vias int32.
@@ -168,6 +245,7 @@ class SwarmState:
     sequences: I32
     delivered: InboxKeys
     index: IndexArrays
+    contradictions: KnownPairs = field(default_factory=KnownPairs)
 
 
 @dataclass(kw_only=True)
@@ -229,3 +307,8 @@ class Checkpoint:
     counts: dict[str, Any]
     state_hash: str
     settings: dict[str, Any] = field(default_factory=dict)
+    #: contradictions raised in this epoch, and those known before that are over now
+    contradictions: ContradictionTable = field(default_factory=ContradictionTable)
+    resolved: Resolved = field(default_factory=Resolved)
+    #: cells superseded by policy, and by rows that this epoch took in: both columns of the loser are set
+    superseded: Supersessions = field(default_factory=Supersessions)

@@ -33,6 +33,9 @@ EPOCH = (
     "audience_limit",
     "inbox_limit",
     "beacon_limit",
+    "theta_sim",
+    "policy",
+    "verifier",
 )
 #: Flags that say where and how fast.
 DEVICE = ("device", "threads", "batch_size")
@@ -57,6 +60,9 @@ TEXTS: Mapping[str, tuple[type, str, str, str]] = {
     "audience_limit": (int, "Agents that keep a diff it reached, at most, the best first.", "all", _RULES),
     "inbox_limit": (int, "Gossip entries that an agent gets an epoch, at most.", "50", _RULES),
     "beacon_limit": (int, "Entries that a beacon passes on an epoch, at most.", "50", _RULES),
+    "theta_sim": (float, "Lowest cosine of two cells that contradict each other.", "0.8", _RULES),
+    "policy": (str, "Which cell of a contradiction wins: flag (none), recency, salience, vote.", "flag", _RULES),
+    "verifier": (str, "MODULE:FUNCTION that judges text pairs too; runs its code.", "none", _RULES),
     "project": (str, "Which swarm of the store to use.", "default", _PLACE),
     "data_dir": (Path, "Folder of the built-in PostgreSQL.", "hyphae-data", _PLACE),
     "database_url": (str, "A PostgreSQL with pgvector to use instead of the built-in one.", "none", _PLACE),

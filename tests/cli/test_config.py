@@ -18,6 +18,7 @@ SPEC_DEFAULTS = {
     "max_hops": 64,
     "loss": 0.0,
     "seed": 0,
+    "anti_entropy_every": 1,
     "ttl_epochs": 3,
     "decay_per_day": 0.99,
     "salience_threshold": 0.05,
@@ -27,6 +28,9 @@ SPEC_DEFAULTS = {
     "audience_limit": None,
     "inbox_limit": 50,
     "beacon_limit": 50,
+    "theta_sim": 0.80,
+    "policy": "flag",
+    "verifier": None,
 }
 OUT_OF_RANGE = [
     ("sigma_min", 1.01),
@@ -34,6 +38,9 @@ OUT_OF_RANGE = [
     ("cos_min", -1.01),
     ("fanout", -1),
     ("fanout", 2**31),
+    ("theta_sim", 1.01),
+    ("policy", "majority"),
+    ("verifier", "a_module_alone"),
     ("max_hops", -1),
     ("loss", 1.0),
     ("loss", -0.01),
