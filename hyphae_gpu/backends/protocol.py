@@ -137,3 +137,26 @@ class Backend(Protocol):
         weights: npt.NDArray[np.int64],
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Return the unit vector of each group's weighted sum of images, and whether the sum was other than zero."""
+
+    def communities(
+        self,
+        offsets: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.int64],
+        numbers: npt.NDArray[np.int64],
+        resolution: tuple[int, int],
+    ) -> npt.NDArray[np.int32]:
+        """Return each node's community after one level's local moving and splitting, as its first member (spec 6.4).
+
+        Links by node, symmetric: offsets int64 [n + 1], targets int32 and weights int64 >= 1 [m]; numbers int64 [n],
+        ascending; resolution: numerator and denominator. Returns int32 [n].
+        """
+
+    def merged_links(
+        self,
+        offsets: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.int64],
+        groups: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return the links between groups of nodes, summed, in the form that `communities` takes (spec 6.4)."""

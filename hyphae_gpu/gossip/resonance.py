@@ -7,10 +7,7 @@ import torch
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Flow, Nodes
 from hyphae_gpu.vocabulary import EdgeKind, EdgeType, NodeType
-
-#: Flow weights are integers in this fraction of 1.
-_GRID = 4096.0
-_LEAST_COSINE = 0.05
+from hyphae_gpu.weights import near_weights, whole_weights
 
 
 def flow_of(backend: Backend, nodes: Nodes, adjacency: Adjacency) -> Flow:
@@ -30,17 +27,14 @@ def flow_of(backend: Backend, nodes: Nodes, adjacency: Adjacency) -> Flow:
     near = (kinds == EdgeKind.NEAR) | attached
     flows = torch.nonzero(near | (kinds == EdgeKind.COPY) | (adjacency.types == EdgeType.CAUSAL)).flatten()
 
-    weights = torch.round(_GRID * adjacency.weights[flows].double())
+    whole = torch.from_numpy(whole_weights(adjacency.weights[flows].numpy()))
     by_cosine = torch.nonzero(near[flows]).flatten()
     edges = flows[by_cosine]
     ends = (sources[edges].to(torch.int32).numpy(), adjacency.targets[edges].numpy())
-    cosines = torch.from_numpy(backend.cosines(nodes.images.numpy(), nodes.lengths.numpy(), *ends))
-    squares = cosines.clamp(min=_LEAST_COSINE).square()
-    weights[by_cosine] = torch.round(_GRID * (squares * squares))
+    whole[by_cosine] = torch.from_numpy(near_weights(backend, nodes.images.numpy(), nodes.lengths.numpy(), *ends))
 
     offsets = torch.zeros(len(nodes) + 1, dtype=torch.int64, device=kinds.device)
     torch.cumsum(torch.bincount(sources[flows], minlength=len(nodes)), 0, out=offsets[1:])
-    whole = weights.clamp(min=1).to(torch.int32)
     totals = torch.zeros(len(nodes), dtype=torch.int64, device=kinds.device)
     totals.index_add_(0, sources[flows], whole.long())
     return Flow(offsets=offsets, targets=adjacency.targets[flows], weights=whole, totals=totals)

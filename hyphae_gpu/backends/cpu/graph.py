@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hyphae_gpu.backends.cpu import components, cosines, equal, join, near, position, rows
+from hyphae_gpu.backends.cpu import components, cosines, equal, join, modularity, near, position, rows
 
 
 class GraphOperations:
-    """What topology and drift ask of a backend (`backends.protocol`), on `threads` threads."""
+    """What topology, drift and scenes ask of a backend (`backends.protocol`), on `threads` threads."""
 
     threads: int = 1
 
@@ -72,3 +72,24 @@ class GraphOperations:
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """See `position.centroids`."""
         return position.centroids(images, offsets, cells, weights)
+
+    def communities(
+        self,
+        offsets: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.int64],
+        numbers: npt.NDArray[np.int64],
+        resolution: tuple[int, int],
+    ) -> npt.NDArray[np.int32]:
+        """See `modularity.communities`."""
+        return modularity.communities(offsets, targets, weights, numbers, resolution, threads=self.threads)
+
+    def merged_links(
+        self,
+        offsets: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        weights: npt.NDArray[np.int64],
+        groups: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """See `modularity.merged_links`."""
+        return modularity.merged_links(offsets, targets, weights, groups)
