@@ -20,7 +20,7 @@ class Selection:
 
 
 def select(device: str, threads: int) -> Selection:
-    """Return the backend for `auto`, `cpu` or `cuda`, with `threads` CPU threads.
+    """Return the backend for `auto`, `cpu` or `cuda`, with `threads` CPU threads, torch's own included.
 
     Raises DeviceError when the device that was asked for cannot be used; ValueError on another word.
     """
@@ -28,8 +28,11 @@ def select(device: str, threads: int) -> Selection:
         raise DeviceError(f"device cuda: {NO_CUDA}; use --device cpu or --device auto")
     if device not in ("auto", "cpu"):
         raise ValueError(f"device {device!r}, expected auto, cpu or cuda")
+    import torch
+
     from hyphae_gpu.backends.cpu.backend import CpuBackend
 
+    torch.set_num_threads(threads)
     reason = "asked for" if device == "cpu" else f"CUDA not taken: {NO_CUDA}"
     return Selection(backend=CpuBackend(threads=threads), why=f"cpu, {_count(threads)} ({reason})")
 
