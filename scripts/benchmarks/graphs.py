@@ -14,7 +14,7 @@ import torch
 from benchmarks import swarms
 from benchmarks.timing import say
 from hyphae_gpu import topology
-from hyphae_gpu.backends import cpu
+from hyphae_gpu.backends.cpu import components, cosines, equal, join, near, rows
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.state import NodeTable
 from hyphae_gpu.swarm import Adjacency, Nodes
@@ -82,7 +82,7 @@ def linked(
 
 def _digest() -> str:
     digest = hashlib.sha256(version("faiss-cpu").encode())
-    folders = [Path(path) for part in (topology, cpu) for path in part.__path__]
-    for file in sorted([Path(swarms.__file__), *(file for folder in folders for file in folder.glob("*.py"))]):
+    files = [Path(str(module.__file__)) for module in (swarms, components, cosines, equal, join, near, rows)]
+    for file in [*files, *sorted(file for folder in topology.__path__ for file in Path(folder).glob("*.py"))]:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]

@@ -109,8 +109,7 @@ def _row(graph: Graph, diffs: Diffs, rules: GossipRules, threads: int, arguments
 
         fabric = GraphblasPeer(graph.nodes, graph.adjacency, diffs, rules, threads=threads)
         fabric.tune()
-        peers[fabric.name] = _check(fabric.name, fabric.run, answer)
-        peers[fabric.name] |= {"batch_size": fabric.batch_size, "mask_inside_product": fabric.mask_inside}
+        peers[fabric.name] = _check(fabric.name, fabric.run, answer) | {"way": fabric.facts()}
         fabric.gate_seconds.clear()
         parts[fabric.name] = fabric.run
     if "numpy" in arguments.peers:
