@@ -13,6 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from hyphae_gpu.backends.cpu.components import _root
+from hyphae_gpu.backends.cpu.prefetch import prefetch
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -23,6 +24,9 @@ _ITERATIONS = 100
 _QUIET = 1000
 _HASH_STEP = 1_000_003
 _SMALLEST_PIECE = 4096
+#: Places in the least table of a node's neighbouring communities; it has at least twice as many as the node has links.
+_LEAST_TABLE = 32
+_ROWS_AHEAD = 3
 
 
 def communities(
@@ -40,7 +44,8 @@ def communities(
     den_two_m = float(resolution[1] * int(totals.sum()))
     community = np.arange(count, dtype=np.int32)
     sums, chosen, order = totals.copy(), np.empty(count, np.int32), np.empty(count, np.int32)
-    with _ranges(threads, count) as over:
+    degree = int(np.diff(offsets).max(initial=0))
+    with _ranges(threads, count, degree) as over:
         for iteration in range(_ITERATIONS):
             starts = _by_sub_step(numbers, iteration, order)
             moves = 0
@@ -76,10 +81,15 @@ def merged_links(offsets: I64, targets: I32, weights: I64, groups: I32) -> tuple
 
 
 @contextmanager
-def _ranges(threads, count) -> Iterator[Any]:
+def _ranges(threads, count, degree) -> Iterator[Any]:
     """Give a function that lets `threads` threads choose for ranges of the movers, each with scratch of its own."""
     threads = max(1, min(threads, count // _SMALLEST_PIECE))
-    scratches = [(np.zeros(count, np.int64), np.empty(count, np.int32)) for _ in range(threads)]
+    room = _LEAST_TABLE
+    while room < 2 * degree:
+        room *= 2
+    scratches = [
+        (np.full(room, -1, np.int32), np.empty(room, np.int64), np.empty(degree, np.int64)) for _ in range(threads)
+    ]
     with ThreadPoolExecutor(threads) as pool:
 
         def over(movers, level, law, chosen):
@@ -132,28 +142,43 @@ def _choose(movers, level, law, scratch, chosen):
     """
     offsets, targets, weights, totals, community, sums = level
     den_two_m, numerator = law
-    linked, met = scratch
-    for node in movers:
-        own, meeting = community[node], 0
-        for k in range(offsets[node], offsets[node + 1]):
-            if targets[k] == node:
-                continue
+    keys, linked, met = scratch
+    for i in range(movers.size):
+        if i + _ROWS_AHEAD < movers.size:
+            ahead = movers[i + _ROWS_AHEAD]
+            for k in range(offsets[ahead], offsets[ahead + 1]):
+                prefetch(community, targets[k], 0)
+        node = movers[i]
+        own, first, last = community[node], offsets[node], offsets[node + 1]
+        mask = _LEAST_TABLE
+        while mask < 2 * (last - first):
+            mask *= 2
+        mask -= 1
+        linked_own, meeting = 0, 0
+        for k in range(first, last):
             c = community[targets[k]]
-            if linked[c] == 0:
-                met[meeting] = c
+            if c == own:
+                linked_own += 0 if targets[k] == node else weights[k]
+                continue
+            slot = c & mask
+            while keys[slot] >= 0 and keys[slot] != c:
+                slot = (slot + 1) & mask
+            if keys[slot] < 0:
+                keys[slot], linked[slot] = c, 0
+                met[meeting] = slot
                 meeting += 1
-            linked[c] += weights[k]
+                prefetch(sums, c, 0)
+            linked[slot] += weights[k]
         penalty = np.float64(numerator * totals[node])
         best = own
-        stay = den_two_m * np.float64(linked[own]) - penalty * np.float64(sums[own] - totals[node])
+        stay = den_two_m * np.float64(linked_own) - penalty * np.float64(sums[own] - totals[node])
         best_gain = stay
         for j in range(meeting):
-            c = met[j]
-            if c != own:
-                gain = den_two_m * np.float64(linked[c]) - penalty * np.float64(sums[c])
-                if gain > best_gain or (gain == best_gain and gain > stay and c < best):
-                    best, best_gain = c, gain
-            linked[c] = 0
+            c = keys[met[j]]
+            gain = den_two_m * np.float64(linked[met[j]]) - penalty * np.float64(sums[c])
+            if gain > best_gain or (gain == best_gain and gain > stay and c < best):
+                best, best_gain = c, gain
+            keys[met[j]] = -1
         chosen[node] = best
 
 
