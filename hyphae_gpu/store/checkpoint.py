@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,16 @@ import pyarrow.compute as pc
 from psycopg.types.json import Jsonb
 
 from hyphae_gpu.errors import DatabaseError
-from hyphae_gpu.state import Checkpoint, DiffTable, EdgeTable, InboxTable
+from hyphae_gpu.state import (
+    REASONS,
+    Checkpoint,
+    ContradictionTable,
+    DiffTable,
+    EdgeTable,
+    InboxTable,
+    Resolved,
+    Supersessions,
+)
 from hyphae_gpu.store import copy, copy_out
 from hyphae_gpu.store.arrays import save_index
 from hyphae_gpu.store.copy_in import copy_in, slices, sorted_unique
@@ -36,6 +47,9 @@ def write_checkpoint(connection: Connection, done: Checkpoint) -> None:
     _add_inbox(connection, done)
     if done.index is not None:
         save_index(connection, 0, done.index)
+    _supersede(connection, done.superseded)
+    _add_contradictions(connection, done.contradictions, done.epoch)
+    _resolve(connection, done.resolved)
     connection.execute(
         "insert into epochs values (%s, to_timestamp(0) + %s * interval '1 microsecond', "
         "to_timestamp(0) + %s * interval '1 microsecond', %s, %s, %s)",
@@ -83,11 +97,7 @@ def _ids_of(connection: Connection, numbers: npt.NDArray[Any]) -> tuple[npt.NDAr
     """Return the distinct numbers, ascending, and their nodes' ids."""
     distinct = sorted_unique([numbers])
     connection.execute("create temp table named (num bigint primary key) on commit drop")
-    with connection.cursor() as cursor, cursor.copy("copy named from stdin (format binary)") as stream:
-        stream.write(copy.HEADER)
-        for block in copy.encode([copy.int64(distinct)]):
-            stream.write(block.data)
-        stream.write(copy.TRAILER)
+    copy_in(connection, "named", ["num"], [[copy.int64(distinct)]], "checkpoint.ids")
     query = "select n.id from named w join knowledge_nodes n using (num) order by w.num"
     [ids] = copy_out.copy_out(connection, query, [copy_out.strings()])
     connection.execute("drop table named")
@@ -207,3 +217,45 @@ def _add_inbox(connection: Connection, done: Checkpoint) -> None:
         "place", "through", "path",
     ]  # fmt: skip
     copy_in(connection, "inbox", columns, [fields], "checkpoint.inbox")
+
+
+def _supersede(connection: Connection, superseded: Supersessions) -> None:
+    """Note by whom cells are superseded, and that an epoch has told of it (spec 6.6)."""
+    connection.execute("create temp table beaten (num bigint, winner bigint) on commit drop")
+    fields = [copy.int64(superseded.losers), copy.int64(superseded.winners)]
+    copy_in(connection, "beaten", ["num", "winner"], [fields], "checkpoint.superseded")
+    connection.execute(
+        "update knowledge_nodes n set superseded_by = b.winner, told_superseded = b.winner "
+        "from beaten b where n.num = b.num"
+    )
+
+
+def _add_contradictions(connection: Connection, raised: ContradictionTable, epoch: int) -> None:
+    """Add the epoch's contradictions; a pair that is there already fails the whole checkpoint (spec 6.2)."""
+    fields = [
+        copy.int64(raised.a),
+        copy.int64(raised.b),
+        copy.float64(raised.similarities),
+        copy.words(raised.reasons, REASONS),
+        copy.int32(np.full(len(raised), epoch)),
+        copy.words(np.where(raised.open, 0, 1), ("open", "resolved")),
+        _json(raised.resolutions),
+    ]
+    columns = ["a", "b", "similarity", "reason", "epoch", "status", "resolution"]
+    copy_in(connection, "contradictions", columns, [fields], "checkpoint.contradictions")
+
+
+def _resolve(connection: Connection, resolved: Resolved) -> None:
+    """Close contradictions of earlier epochs (spec 6.3)."""
+    connection.execute("create temp table settled (a bigint, b bigint, resolution jsonb) on commit drop")
+    fields = [copy.int64(resolved.a), copy.int64(resolved.b), _json(resolved.resolutions)]
+    copy_in(connection, "settled", ["a", "b", "resolution"], [fields], "checkpoint.resolved")
+    connection.execute(
+        "update contradictions c set status = 'resolved', resolution = s.resolution from settled s "
+        "where least(c.a, c.b) = s.a and greatest(c.a, c.b) = s.b"
+    )
+
+
+def _json(values: Sequence[dict[str, Any] | None]) -> copy.Field:
+    texts = [None if value is None else json.dumps(value) for value in values]
+    return copy.jsonb(pa.array(texts, pa.large_string()))

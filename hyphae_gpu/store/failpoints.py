@@ -16,12 +16,16 @@ _COPIES = (
     "checkpoint.moved",
     "checkpoint.accessed",
     "checkpoint.ended",
+    "checkpoint.ids",
     "checkpoint.diffs",
     "checkpoint.removed",
     "checkpoint.written",
     "checkpoint.edges",
     "checkpoint.inbox",
     "checkpoint.index",
+    "checkpoint.superseded",
+    "checkpoint.contradictions",
+    "checkpoint.resolved",
 )
 #: Every point, in the form ``NAME.before`` and ``NAME.after``.
 POINTS = tuple(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hyphae_gpu.errors import DatabaseError
-from hyphae_gpu.state import AccessLog, DiffTable, EdgeTable, InboxKeys, NodeTable, SwarmState
+from hyphae_gpu.state import AccessLog, DiffTable, EdgeTable, InboxKeys, KnownPairs, NodeTable, SwarmState
 from hyphae_gpu.store import copy_out
 from hyphae_gpu.store.arrays import load_index
 from hyphae_gpu.store.copy_out import codes, numbers, strings, times, vector_rows
@@ -41,6 +41,7 @@ def load_state(connection: Connection) -> SwarmState:
         sequences=_sequences(connection, len(nodes)),
         delivered=_delivered(connection),
         index=load_index(connection, 0, wide),
+        contradictions=_contradictions(connection),
     )
 
 
@@ -59,6 +60,8 @@ def _nodes(connection: Connection, dimension: int) -> NodeTable:
         "created_at": times(),
         "last_access": times(),
         "superseded_by": _narrow(np.int32),
+        "told_superseded": _narrow(np.int32),
+        "stance": numbers(">f4", float("nan")),
         "pending": codes(_PENDING),
         "radius": numbers(">f8", float("nan")),
         "quarantined": numbers("u1", 0, np.bool_),
@@ -69,6 +72,7 @@ def _nodes(connection: Connection, dimension: int) -> NodeTable:
     count = len(columns["num"])
     if not np.array_equal(columns["num"], np.arange(count)):
         raise DatabaseError(f"the store's node numbers are not 0 to {count - 1}: rows of knowledge_nodes were deleted")
+    subjects, values = _claims(connection, count)
     return NodeTable(
         types=columns["type"],
         layers=columns["layer"],
@@ -84,6 +88,10 @@ def _nodes(connection: Connection, dimension: int) -> NodeTable:
         interests=_interests(connection, count),
         radii=columns["radius"],
         quarantined=columns["quarantined"],
+        claim_subjects=subjects,
+        claim_values=values,
+        stances=columns["stance"],
+        told_superseded=columns["told_superseded"],
     )
 
 
@@ -108,6 +116,28 @@ def _interests(connection: Connection, count: int) -> Any:
         for word, value in json.loads(said).items():
             whole[row, code[word]] = value
     return whole
+
+
+def _claims(connection: Connection, count: int) -> tuple[Any, Any]:
+    """Return each node's claim as codes of distinct texts, int32 [n] for subjects and for values; -1: none."""
+    query = (
+        "select num, claim_subject, claim_value from knowledge_nodes "
+        "where claim_subject is not null and claim_value is not null order by num"
+    )
+    rows, *texts = copy_out.copy_out(connection, query, [_narrow(np.int64), strings(), strings()])
+    columns = []
+    for column in texts:
+        coded = np.full(count, -1, np.int32)
+        coded[rows] = column.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        columns.append(coded)
+    return columns[0], columns[1]
+
+
+def _contradictions(connection: Connection) -> KnownPairs:
+    readers = [_narrow(np.int32), _narrow(np.int32), numbers("u1", 0, np.bool_)]
+    query = "select least(a, b), greatest(a, b), status = 'open' from contradictions order by 1, 2"
+    a, b, unresolved = copy_out.copy_out(connection, query, readers)
+    return KnownPairs(a=a, b=b, open=unresolved)
 
 
 def _accesses(connection: Connection) -> AccessLog:

@@ -11,9 +11,22 @@ from psycopg.types.json import Jsonb
 from hyphae_gpu.errors import DatabaseError
 
 #: The version that `schema.sql` makes.
-VERSION = 1
+VERSION = 2
 #: STEPS[v] is the SQL that turns version v into v + 1.
-STEPS: dict[int, str] = {}
+STEPS: dict[int, str] = {
+    1: """
+        alter table knowledge_nodes add column told_superseded bigint;
+        update knowledge_nodes set told_superseded = superseded_by where superseded_by is not null;
+        drop view contradictions_view;
+        create view contradictions_view as
+            select a.id as a, b.id as b, c.similarity, c.reason, c.epoch, c.status, c.resolution, a.text as a_text,
+                b.text as b_text, a.claim_subject as a_subject, a.claim_value as a_value,
+                b.claim_subject as b_subject, b.claim_value as b_value, a.stance as a_stance, b.stance as b_stance
+            from contradictions c
+            join knowledge_nodes a on a.num = c.a
+            join knowledge_nodes b on b.num = c.b;
+    """,
+}
 
 
 def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:

@@ -135,6 +135,16 @@ class Store:
         with self._reading() as connection:
             return queries.inbox(connection, agent_id, since, limit)
 
+    def contradictions(self, *, only_open: bool = False, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return which cells contradict each other, newest epoch first (`queries.contradictions`)."""
+        with self._reading() as connection:
+            return queries.contradictions(connection, only_open=only_open, limit=limit)
+
+    def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> list[str | None]:
+        """Return the texts of nodes by number, None where a node has none."""
+        with self._reading() as connection:
+            return queries.texts(connection, numbers.tolist())
+
     def history(self, *, agents: Sequence[str] = (), shown: int = 8) -> dict[str, Any]:
         """Return what a report tells of the project: sums and short lists (`history.history`)."""
         with self._reading() as connection:

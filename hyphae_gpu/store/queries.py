@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -95,3 +96,29 @@ def inbox(connection: Connection, agent_id: str, since: int | None, limit: int |
             [agent[0], since or 0, limit],
         )
         return cursor.fetchall()
+
+
+def contradictions(connection: Connection, *, only_open: bool, limit: int | None) -> list[dict[str, Any]]:
+    """Return contradictions, those of the newest epoch first, the most alike first.
+
+    Each is a dict: a, b (ids of the cells), a_text, b_text, a_agent, b_agent (ids of their makers or None), a_subject,
+    a_value, b_subject, b_value, a_stance, b_stance, similarity, reason, epoch, status, resolution and winner (id of the
+    cell that a policy chose, or None).
+    """
+    with connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(
+            "select v.*, p.id as a_agent, q.id as b_agent, w.id as winner from contradictions_view v "
+            "join knowledge_nodes a on a.id = v.a join knowledge_nodes b on b.id = v.b "
+            "left join knowledge_nodes p on p.num = a.agent left join knowledge_nodes q on q.num = b.agent "
+            "left join knowledge_nodes w on w.num = (v.resolution ->> 'winner')::bigint "
+            "where not %s or v.status = 'open' order by v.epoch desc, v.similarity desc, a.num, b.num limit %s",
+            [only_open, limit],
+        )
+        return cursor.fetchall()
+
+
+def texts(connection: Connection, numbers: Sequence[int]) -> list[str | None]:
+    """Return the texts of nodes, in the order asked; None where a node has none."""
+    asked = list(numbers)
+    found = dict(connection.execute("select num, text from knowledge_nodes where num = any(%s)", [asked]))
+    return [found.get(number) for number in asked]

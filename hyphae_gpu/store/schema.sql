@@ -1,4 +1,4 @@
--- The store of one project, version 1 (spec 8.2). Run with the project's schema first in search_path.
+-- The store of one project, version 2 (spec 8.2). Run with the project's schema first in search_path.
 -- The two `embedding` columns are added at the first ingest, when the dimension is known.
 
 create table meta (
@@ -22,6 +22,7 @@ create table knowledge_nodes (
     text text,
     supersedes bigint,
     superseded_by bigint,
+    told_superseded bigint,      -- the superseded_by of which an epoch has told
     scene bigint,
     interests jsonb,
     radius double precision,     -- a beacon's own
@@ -159,7 +160,8 @@ create view inbox_view as
 
 create view contradictions_view as
     select a.id as a, b.id as b, c.similarity, c.reason, c.epoch, c.status, c.resolution, a.text as a_text,
-        b.text as b_text
+        b.text as b_text, a.claim_subject as a_subject, a.claim_value as a_value, b.claim_subject as b_subject,
+        b.claim_value as b_value, a.stance as a_stance, b.stance as b_stance
     from contradictions c
     join knowledge_nodes a on a.num = c.a
     join knowledge_nodes b on b.num = c.b;

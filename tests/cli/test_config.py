@@ -122,6 +122,7 @@ def test_every_setting_can_be_set_by_its_variable(monkeypatch):
     values = {
         **{name: str(value or 1) for name, value in SPEC_DEFAULTS.items()},
         "loss": "0",
+        "verifier": "some.module:judge",
         "project": "p",
         "data_dir": "d",
         "database_url": "postgresql://h/d",

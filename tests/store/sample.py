@@ -10,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from hyphae_gpu.rows import Rows, schemas
-from hyphae_gpu.state import Checkpoint, DiffTable, EdgeTable, InboxTable, IndexArrays, SwarmState
+from hyphae_gpu.state import (
+    Checkpoint,
+    ContradictionTable,
+    DiffTable,
+    EdgeTable,
+    InboxTable,
+    IndexArrays,
+    KnownPairs,
+    Resolved,
+    Supersessions,
+    SwarmState,
+)
 from hyphae_gpu.vocabulary import DiffType, EdgeKind, EdgeType
 
 DAY = 86_400_000_000
@@ -179,6 +190,7 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
     targets = [(a, via) for a in agents for via in (-1, *beacons)]
     entries = [(a, int(d), via) for a, via in targets for d in made.numbers]
     size = len(entries)
+    beaten = cells[4:][-2:].astype(np.int32)
     return Checkpoint(
         epoch=state.epoch + 1,
         started_at=NOW + 10 * DAY + state.epoch,
@@ -211,6 +223,35 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
         counts={"deliveries": 7, "cut": 1, "live_cells": 5},
         state_hash=f"hash-{state.epoch + 1}",
         settings={"fanout": 10},
+        contradictions=contradictions(state, rng),
+        resolved=Resolved(
+            a=state.contradictions.a[state.contradictions.open],
+            b=state.contradictions.b[state.contradictions.open],
+            resolutions=[{"cells": [1], "reason": "superseded"}] * int(state.contradictions.open.sum()),
+        ),
+        superseded=Supersessions(losers=beaten, winners=cells[: len(beaten)].astype(np.int32)),
+    )
+
+
+def contradictions(state: SwarmState, rng: np.random.Generator) -> ContradictionTable:
+    """Three pairs of cells that no epoch has raised: open, open, decided."""
+    cells = np.flatnonzero(state.nodes.types == 0)[:9]
+    known = set(zip(state.contradictions.a.tolist(), state.contradictions.b.tolist(), strict=True))
+    pairs = [(a, b) for a in cells.tolist() for b in cells.tolist() if a < b and (a, b) not in known][:3]
+    a, b = np.array(pairs, np.int32).reshape(-1, 2).T
+    decision = {
+        "policy": "vote",
+        "winner": int(cells[0]),
+        "loser": int(cells[-1]),
+        "reason": 'votes "2", \\ the other 1',
+    }
+    return ContradictionTable(
+        a=a.copy(),
+        b=b.copy(),
+        similarities=rng.random(len(a)),
+        reasons=np.arange(len(a), dtype=np.int8),
+        open=np.arange(len(a)) < 2,
+        resolutions=[None, None, decision][: len(a)],
     )
 
 
@@ -240,6 +281,14 @@ def after(state: SwarmState, done: Checkpoint) -> SwarmState:
     new.topology = done.written_edges if not kept else _edges_of(kept)
     if done.index is not None:
         new.index = done.index
+    new.nodes.superseded_by[done.superseded.losers] = done.superseded.winners
+    new.nodes.told_superseded[done.superseded.losers] = done.superseded.winners
+    raised = done.contradictions
+    a = np.concatenate([state.contradictions.a, raised.a])
+    b = np.concatenate([state.contradictions.b, raised.b])
+    unresolved = np.concatenate([np.zeros(len(state.contradictions), np.bool_), raised.open])
+    order = np.lexsort((b, a))
+    new.contradictions = KnownPairs(a=a[order], b=b[order], open=unresolved[order])
     return new
 
 
