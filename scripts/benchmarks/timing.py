@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import resource
 import statistics
@@ -89,8 +91,15 @@ class Peak:
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Measure the peak of a block by the kernel's own mark (VmHWM), reset before it where that is possible."""
+    """Measure the peak of a block by the kernel's own mark (VmHWM), reset before it where that is possible.
+
+    What earlier parts freed is given back first, where the C library can do that, lest it count here.
+    """
     peak = Peak()
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
     try:
         (_SELF / "clear_refs").write_text("5")
     except OSError:
