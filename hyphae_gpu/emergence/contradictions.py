@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.errors import UsageError
 from hyphae_gpu.state import REASONS, KnownPairs, NodeTable, Resolved
 from hyphae_gpu.swarm import Deliveries, Diffs
 from hyphae_gpu.vocabulary import DiffType, NodeType
@@ -130,7 +131,7 @@ def opposition(nodes: NodeTable, a: I32, b: I32, *, verifier: Verifier | None = 
     """Return why cells a[i] and b[i] oppose each other, int8 [m], places in `state.REASONS`; -1: they do not (6.2).
 
     The verifier is asked about those pairs only that have two texts and do not oppose by claim or stance; the text of
-    a[i] comes first. Raises ValueError where its answer is not one probability a pair.
+    a[i] comes first. Raises UsageError where its answer is not one probability a pair.
     """
     reasons = _by_rule(nodes, a, b)
     open_ = np.flatnonzero(reasons < 0)
@@ -146,13 +147,13 @@ def opposition(nodes: NodeTable, a: I32, b: I32, *, verifier: Verifier | None = 
 
 
 def probabilities(verifier: Verifier, pairs: Sequence[tuple[str, str]]) -> F64:
-    """Return a verifier's answers as float64 [m]; raises ValueError unless each is a probability."""
+    """Return a verifier's answers as float64 [m]; raises UsageError unless each is a probability."""
     said = np.asarray(verifier(pairs), np.float64)
     if said.shape != (len(pairs),):
-        raise ValueError(f"the verifier gave {said.shape} values for {len(pairs)} text pairs, expected one a pair")
+        raise UsageError(f"verifier: it gave {said.shape} values for {len(pairs)} text pairs, expected one a pair")
     fine = (said >= 0) & (said <= 1)
     if not fine.all():
-        raise ValueError(f"the verifier gave {said[~fine][0]}, expected a probability from 0 to 1")
+        raise UsageError(f"verifier: it gave {said[~fine][0]}, expected a probability from 0 to 1")
     return said
 
 
