@@ -16,10 +16,9 @@ import pytest
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.gossip.resonance import flow_of
 from hyphae_gpu.vocabulary import EdgeKind
+from tests.kep import dataset, people_of, proposal
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
-DIMENSION = 8
-SETTINGS = {"threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -29,34 +28,6 @@ def kep():
     with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(str(SCRIPTS))
         yield SimpleNamespace(**{name: importlib.import_module(f"experiments.{name}") for name in names})
-
-
-def proposal(kep, number, day, *, authors=("ann",), reviewers=(), approvers=(), sig="sig-a", others=()):
-    return kep.dataset.Proposal(
-        id=f"p{number}",
-        title=f"Title {number}",
-        summary="Words.",
-        sig=sig,
-        other_sigs=others,
-        created=None if day is None else day * kep.dataset.DAY,
-        authors=authors,
-        reviewers=reviewers,
-        approvers=approvers,
-    )
-
-
-def dataset(kep, proposals, touches=()):
-    vectors = np.random.default_rng(0).normal(size=(len(proposals), DIMENSION)) + 1.0
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    made = [
-        kep.dataset.Touch(person=person, proposal=number, at=int(day * kep.dataset.DAY))
-        for day, person, number in sorted(touches)
-    ]
-    return kep.dataset.Dataset(proposals=tuple(proposals), vectors=vectors, touches=tuple(made))
-
-
-def people_of(study, event, rows=slice(None)):
-    return [study.people[agent] for agent in event.candidates[rows]]
 
 
 @pytest.fixture
@@ -204,7 +175,7 @@ class TestNoLookAhead:
         vectors = reviewed.vectors.copy()
         vectors[31:] = vectors[31:][::-1]
         backend = CpuBackend(threads=1)
-        settings = kep.replay.SETTINGS.model_copy(update=SETTINGS)
+        settings = kep.replay.SETTINGS.model_copy(update={"threads": 1})
         told = []
         for data in (reviewed, replace(reviewed, proposals=tuple(other), vectors=vectors)):
             study = kep.studies.reviews(data, earlier=28)

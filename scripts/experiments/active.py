@@ -120,4 +120,4 @@ def _resonance(backend: Backend, flow: Flow, origin: torch.Tensor, nodes: torch.
 def _activity(moment: Moment) -> F64:
     """Return each node's access weights summed as integers (spec 3.13)."""
     weights = np.maximum(1, np.rint(4096.0 * moment.pairs.recencies.astype(np.float64)))
-    return np.bincount(moment.pairs.agents, weights, minlength=len(moment.nodes))
+    return np.bincount(moment.pairs.agents, weights, minlength=len(moment.nodes)).astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from hyphae_gpu.state import (
     SwarmState,
 )
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
@@ -60,10 +62,10 @@ class MemoryProject:
         """How many of the study's cells were taken in."""
         return len(self._state.nodes) - self._people
 
-    def take_in(self, cells: int, agents: I64, accessed: I64, at: I64) -> None:
+    def take_in(self, cells: int, agents: I32, accessed: I32, at: I64) -> None:
         """Take in the study's cells up to a number, each of which makes a diff, and new rows of the access log.
 
-        agents, accessed (cell numbers), at int64: the rows, beside those that makers log of what they make.
+        agents, accessed (cell numbers) int32, at int64: the rows, beside those that makers log of what they make.
         """
         state, study, before = self._state, self._study, self.cells
         new = np.arange(before, cells)
@@ -71,10 +73,10 @@ class MemoryProject:
         fresh.pending[:] = PENDING_CREATED
         state.nodes = _joined(state.nodes, fresh)
         state.sequences = np.concatenate([state.sequences, np.zeros(len(new), np.int32)])
-        made = new[study.makers[new] >= 0]
+        made = new[study.makers[new] >= 0].astype(np.int32)
         state.accesses = _log(
             [state.accesses.agents, study.makers[made], agents],
-            [state.accesses.cells, made + self._people, accessed + self._people],
+            [state.accesses.cells, made + np.int32(self._people), accessed + np.int32(self._people)],
             [state.accesses.at, study.times[made], at],
         )
 
@@ -89,6 +91,10 @@ class MemoryProject:
     def load(self) -> SwarmState:
         """Return the project; the engine works on it in place."""
         return self._state
+
+    def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> list[str | None]:
+        """Return no texts: no rule that is measured here reads them."""
+        return [None] * len(numbers)
 
     def checkpoint(self, done: Checkpoint) -> None:
         """Keep what the engine does not leave in the state."""
@@ -111,7 +117,7 @@ def _joined(first: NodeTable, second: NodeTable) -> NodeTable:
     )
 
 
-def _log(agents: list[I64], cells: list[I64], at: list[I64]) -> AccessLog:
+def _log(agents: list[I32], cells: list[I32], at: list[I64]) -> AccessLog:
     return AccessLog(
         agents=np.concatenate([np.zeros(0, np.int32), *agents]).astype(np.int32),
         cells=np.concatenate([np.zeros(0, np.int32), *cells]).astype(np.int32),

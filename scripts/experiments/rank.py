@@ -22,6 +22,8 @@ from hyphae_gpu.config import Settings
 F64 = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
+#: By ranking and measure, one value an event.
+Figures = dict[str, dict[str, F64]]
 MEASURES = {"auc": auc, "recall@10": recall_at}
 #: Who is ranked: every candidate, asked; all, but those gossip did not reach last; only those it reached; and every
 #: candidate of other experience than the study's.
@@ -39,9 +41,9 @@ class Judged:
     and of those concerned that gossip reached. sizes float64 [n, 2]: how many candidates and concerned there are.
     """
 
-    values: dict[str, dict[str, dict[str, F64]]]
-    rules: dict[str, dict[str, dict[str, F64]]]
-    experiences: dict[str, dict[str, dict[str, F64]]]
+    values: dict[str, Figures]
+    rules: dict[str, Figures]
+    experiences: dict[str, Figures]
     reach: F64
     sizes: F64
 
@@ -88,19 +90,19 @@ def judge(
     )
 
 
-def summary(values: dict[str, dict[str, F64]]) -> dict[str, dict[str, Interval]]:
+def summary(values: Figures) -> dict[str, dict[str, Interval]]:
     """Return each ranking's mean over events by measure, with its interval."""
     return {
         name: {measure: bootstrap(each) for measure, each in by_measure.items()} for name, by_measure in values.items()
     }
 
 
-def best(values: dict[str, dict[str, F64]], names: Iterable[str], measure: str) -> str:
+def best(values: Figures, names: Iterable[str], measure: str) -> str:
     """Return which of some rankings has the greatest mean."""
     return max(names, key=lambda name: float(values[name][measure].mean()))
 
 
-def against_best_passive(values: dict[str, dict[str, F64]], ranking: str) -> dict[str, tuple[str, Interval]]:
+def against_best_passive(values: Figures, ranking: str) -> dict[str, tuple[str, Interval]]:
     """Return by measure the best passive ranking of all events, and the paired difference of a ranking to it."""
     out = {}
     for measure in MEASURES:
@@ -121,7 +123,7 @@ def _add(into: dict[str, dict[str, list[float]]], ranked: dict[str, F64], hits: 
                 into[name][measure].append(of(values, hits))
 
 
-def _arrays(values: dict[str, dict[str, dict[str, list[float]]]]) -> dict[str, dict[str, dict[str, F64]]]:
+def _arrays(values: dict[str, dict[str, dict[str, list[float]]]]) -> dict[str, Figures]:
     return {
         view: {name: {measure: np.array(each) for measure, each in one.items()} for name, one in names.items()}
         for view, names in values.items()

@@ -9,12 +9,12 @@ from typing import Any
 from experiments import active, passive
 from experiments.inboxes import judged as judged_inboxes
 from experiments.metrics import Interval
-from experiments.rank import ASKED, MEASURES, Judged, against_best_passive, summary
+from experiments.rank import ASKED, MEASURES, Figures, Judged, against_best_passive, summary
 
 Rows = list[dict[str, Any]]
 
 
-def rankings(values: Mapping[str, Mapping[str, Any]]) -> Rows:
+def rankings(values: Figures) -> Rows:
     """Return each ranking's figures in one view, the engine's first."""
     figures = summary(values)
     return [{"ranking": name} | figures[name] for name in (*active.NAMES, *passive.NAMES)]
@@ -32,13 +32,13 @@ def differences(judged: Judged, view: str = ASKED) -> Rows:
     return rows
 
 
-def two(values: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> dict[str, Interval]:
+def two(values: Figures, names: Sequence[str]) -> dict[str, Interval]:
     """Return two rankings' figures as one row."""
     figures = summary({name: values[name] for name in names})
     return {f"{name} {measure}": figures[name][measure] for name in names for measure in MEASURES}
 
 
-def changed(by_name: Mapping[str, Mapping[str, Any]], names: Sequence[str], head: str) -> Rows:
+def changed(by_name: Mapping[str, Figures], names: Sequence[str], head: str) -> Rows:
     """Return one row a change: figures of some rankings."""
     return [{head: name} | two(values, names) for name, values in by_name.items()]
 
