@@ -38,13 +38,15 @@ class Pairs:
     """Pairs of cells that oppose each other, each once, sorted by (a, b).
 
     a, b int32 node numbers, a < b; similarities float64, their cosine; reasons int8, places in `state.REASONS`: the
-    first of spec 6.2's a, b, c that holds.
+    first of spec 6.2's a, b, c that holds; hops int32: the least after which a diff of one reached the other (a
+    measurement, as any hop is: spec 3.7).
     """
 
     a: I32
     b: I32
     similarities: F64
     reasons: I8
+    hops: I32
 
     def __len__(self) -> int:
         return len(self.a)
@@ -78,6 +80,7 @@ class Meetings:
         self._listening = live if verifier is not None else live & could_oppose(nodes, live)
         self._keys: list[I64] = []
         self._similarities: list[F64] = []
+        self._hops: list[I32] = []
 
     def add(self, diffs: Diffs, found: Deliveries) -> None:
         """Look at a batch: the cells of its `created` and `updated` diffs meet the live cells that these reached."""
@@ -90,24 +93,34 @@ class Meetings:
         types, origins = diffs.types.cpu().numpy()[which], diffs.origins.cpu().numpy()[which].astype(np.int64)
         news = np.isin(types, (DiffType.CREATED, DiffType.UPDATED)) & (self._nodes.types[origins] == NodeType.CELL)
         news &= self._listening[origins] & (origins != met)
-        keys = np.unique(self._key(origins[news], met[news]))
+        keys, hops = _soonest(self._key(origins[news], met[news]), found.hops.cpu().numpy()[rows][news])
         if self._verifier is None:
-            keys = keys[_by_rule(self._nodes, *self._of(keys)) >= 0]
+            decided = _by_rule(self._nodes, *self._of(keys)) >= 0
+            keys, hops = keys[decided], hops[decided]
         similarities = self._backend.cosines(self._images, self._lengths, *self._of(keys))
         near = similarities >= self._theta
         self._keys.append(keys[near])
         self._similarities.append(similarities[near])
+        self._hops.append(hops[near])
 
     def opposing(self, known: KnownPairs) -> Pairs:
         """Return the pairs met so far that oppose each other and were not raised before."""
-        keys, first = np.unique(np.concatenate([np.zeros(0, np.int64), *self._keys]), return_index=True)
+        met = np.concatenate([np.zeros(0, np.int64), *self._keys])
+        keys, hops = _soonest(met, np.concatenate([np.zeros(0, np.int32), *self._hops]))
+        first = np.unique(met, return_index=True)[1]
         similarities = np.concatenate([np.zeros(0), *self._similarities])[first]
         fresh = ~np.isin(keys, self._key(known.a.astype(np.int64), known.b.astype(np.int64)))
-        keys, similarities = keys[fresh], similarities[fresh]
+        keys, similarities, hops = keys[fresh], similarities[fresh], hops[fresh]
         a, b = self._of(keys)
         reasons = opposition(self._nodes, a, b, verifier=self._verifier, texts=self._texts)
         opposed = reasons >= 0
-        return Pairs(a=a[opposed], b=b[opposed], similarities=similarities[opposed], reasons=reasons[opposed])
+        return Pairs(
+            a=a[opposed],
+            b=b[opposed],
+            similarities=similarities[opposed],
+            reasons=reasons[opposed],
+            hops=hops[opposed],
+        )
 
     def _key(self, one: I64, other: I64) -> I64:
         keys: I64 = np.minimum(one, other) * len(self._nodes) + np.maximum(one, other)
@@ -189,6 +202,13 @@ def no_longer_opposed(
         reason = "superseded" if by_rows else "updated: they no longer oppose each other"
         resolutions.append({"cells": cells, "reason": reason})
     return Resolved(a=a[ends], b=b[ends], resolutions=resolutions)
+
+
+def _soonest(keys: I64, hops: I32) -> tuple[I64, I32]:
+    """Return the distinct keys, ascending, each with its least hop."""
+    order = np.lexsort((hops, keys))
+    distinct, first = np.unique(keys[order], return_index=True)
+    return distinct, hops[order][first]
 
 
 def _by_rule(nodes: NodeTable, a: I32, b: I32) -> I8:

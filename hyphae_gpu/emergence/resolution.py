@@ -39,11 +39,12 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 class Judgement:
     """What became of a wave's pairs.
 
-    raised: the new contradictions; superseded: losers and winners, in order of losers; speaking: cells of those that
-    stay open, int32, ascending, each once.
+    raised: the new contradictions; hops int32: of each the least after which the two met; superseded: losers and
+    winners, in order of losers; speaking: cells of those that stay open, int32, ascending, each once.
     """
 
     raised: ContradictionTable
+    hops: I32
     superseded: Supersessions
     speaking: I32
 
@@ -70,6 +71,7 @@ def judge(
         chosen = np.flatnonzero(live[newer] & live[older])
         return Judgement(
             raised=_raised(pairs, chosen, [None] * len(chosen)),
+            hops=pairs.hops[chosen],
             superseded=Supersessions(),
             speaking=np.unique(np.concatenate([pairs.a[chosen], pairs.b[chosen]])),
         )
@@ -83,6 +85,7 @@ def judge(
     order = turn[np.argsort(losers[turn])]
     return Judgement(
         raised=_raised(pairs, chosen, [_decision(policy, winner, loser, weights) for winner, loser in decided]),
+        hops=pairs.hops[chosen],
         superseded=Supersessions(losers=losers[order], winners=winners[order]),
         speaking=np.zeros(0, np.int32),
     )

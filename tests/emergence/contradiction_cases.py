@@ -88,13 +88,13 @@ def met(crowd: Crowd, *arrivals: tuple[int, int], theta: float = 0.8, known=(), 
     return listed(meetings.opposing(known_pairs(known)))
 
 
-def delivered(arrivals: list[tuple[int, int]]) -> Deliveries:
+def delivered(arrivals: list[tuple[int, int]], hops: list[int] | None = None) -> Deliveries:
     """Deliveries of (diff row, node), in any order."""
     count = len(arrivals)
     return Deliveries(
         diffs=np.array([100 + row for row, _ in arrivals], np.int64),
         nodes=np.array([node for _, node in arrivals], np.int32),
-        hops=torch.zeros(count, dtype=torch.int32),
+        hops=np.array(hops or [0] * count, np.int32),
         energies=torch.ones(count, dtype=torch.int32),
         scores=torch.zeros(count, dtype=torch.float64),
         parents=torch.zeros(count, dtype=torch.int32),
@@ -119,6 +119,7 @@ def pairs_of(pairs: list[tuple[int, int]]) -> Pairs:
         b=columns[:, 1].copy(),
         similarities=np.full(count, 0.9),
         reasons=np.zeros(count, np.int8),
+        hops=np.arange(count, dtype=np.int32),
     )
 
 

@@ -120,6 +120,15 @@ def test_a_pair_that_was_raised_before_is_not_raised_again():
     assert met(crowd, (0, 1), (0, 2), known=[(0, 1)]) == [(0, 2, 1.0, "claim")]
 
 
+def test_the_least_hop_after_which_the_two_met_is_kept():
+    crowd = Crowd(PORT, OTHER_PORT, OTHER_PORT)
+    meetings = crowd.meetings()
+    diffs = crowd.diffs([(0, DiffType.CREATED), (1, DiffType.UPDATED)])
+    meetings.add(diffs, delivered([(0, 1), (1, 0), (0, 2)], [4, 2, 6]))
+    meetings.add(diffs, delivered([(0, 1), (0, 2)], [3, 5]))
+    assert meetings.opposing(known_pairs()).hops.tolist() == [2, 5]
+
+
 def test_without_anything_to_oppose_no_delivery_is_looked_at(monkeypatch):
     crowd = Crowd(PORT, {"subject": 1, "value": 1}, {"stance": BELOW_HALF}, {}, OTHER_PORT | {"live": False})
     assert not could_oppose(crowd.nodes, crowd.live).any()

@@ -103,7 +103,9 @@ def test_a_cell_that_lost_earlier_in_the_order_raises_nothing():
     verdict = judged(crowd, [(0, 1), (0, 2), (1, 2)], "recency")
     assert told(verdict) == oracle.Verdict(raised={(1, 2): 2, (0, 2): 0}, superseded={1: 2, 2: 0}, speaking=set())
     crowd = Crowd({"salience": 0.9}, {"salience": 0.2}, {"salience": 0.5})
-    assert told(judged(crowd, [(0, 1), (1, 2), (0, 2)], "salience")).raised == {(0, 1): 0, (0, 2): 0}
+    verdict = judged(crowd, [(0, 1), (1, 2), (0, 2)], "salience")
+    assert told(verdict).raised == {(0, 1): 0, (0, 2): 0}
+    assert verdict.hops.tolist() == [0, 1]
 
 
 def test_pairs_of_equal_newer_cells_are_taken_by_the_olders_number():
