@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hyphae_gpu.config import Settings
-    from hyphae_gpu.engine import EpochReport, Propagation, propagate, run_epochs
+    from hyphae_gpu.engine import EpochReport, run_epochs
     from hyphae_gpu.errors import HyphaeError
     from hyphae_gpu.ingest import read_rows
     from hyphae_gpu.linking import link
+    from hyphae_gpu.propagation import Propagation, propagate
     from hyphae_gpu.store import open_store
     from hyphae_gpu.swarm import Deliveries, Diffs, Edges, Nodes
     from hyphae_gpu.vocabulary import DiffType, EdgeType, KnowledgeType, NodeType
@@ -42,10 +43,11 @@ __all__ = [
 
 _HOMES = {
     "hyphae_gpu.config": ("Settings",),
-    "hyphae_gpu.engine": ("EpochReport", "Propagation", "propagate", "run_epochs"),
+    "hyphae_gpu.engine": ("EpochReport", "run_epochs"),
     "hyphae_gpu.errors": ("HyphaeError",),
     "hyphae_gpu.ingest": ("read_rows",),
     "hyphae_gpu.linking": ("link",),
+    "hyphae_gpu.propagation": ("Propagation", "propagate"),
     "hyphae_gpu.store": ("open_store",),
     "hyphae_gpu.swarm": ("Deliveries", "Diffs", "Edges", "Nodes"),
     "hyphae_gpu.vocabulary": ("DiffType", "EdgeType", "KnowledgeType", "NodeType"),

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -25,6 +26,8 @@ DEFAULT_FILE = Path("hyphae.toml")
 _NO_SETTINGS = {"HYPHAE_FAIL_POINT", "HYPHAE_REQUIRE_GPU", "HYPHAE_TORCH_INDEX"}
 _TESTS_OWN = "HYPHAE_TEST_"
 _INT32_MAX = 2**31 - 1
+#: Numerator and denominator of a ratio at most: times the weights of all links they stay below 2^63.
+_RATIO_LIMIT = 10_000
 
 
 def available_cores() -> int:
@@ -70,6 +73,7 @@ class Settings(BaseSettings):
     inbox_limit: int = Field(50, ge=1, le=_INT32_MAX, description="gossip entries an agent gets an epoch (spec 3.14)")
     beacon_limit: int = Field(50, ge=1, le=_INT32_MAX, description="entries a beacon passes on an epoch (spec 3.14)")
 
+    resolution: str = Field("2/1", description="how fine scenes are, a ratio NUM/DEN, higher = more (spec 6.4)")
     theta_sim: float = Field(0.80, ge=-1, le=1, description="lowest cosine of two cells that contradict (spec 6.2)")
     policy: Literal["flag", "recency", "salience", "vote"] = Field(
         "flag", description="who wins a contradiction: flag leaves it open (spec 6.3)"
@@ -110,6 +114,7 @@ class Settings(BaseSettings):
         "audience_limit",
         "inbox_limit",
         "beacon_limit",
+        "resolution",
         "theta_sim",
         "policy",
         "verifier",
@@ -123,10 +128,27 @@ class Settings(BaseSettings):
             raise ValueError("expected a value, not true or false")
         return value
 
+    @field_validator("resolution", mode="before")
+    @classmethod
+    def _ratio_reduced(cls, value: Any) -> str:
+        """Take ``2/1``, ``2``, ``0.5`` alike, as the ratio in lowest terms, so that equal ones give equal results."""
+        text = str(value).strip()
+        given = re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}|/0*[1-9][0-9]{0,8})?", text)
+        ratio = Fraction(text) if given else Fraction(0)
+        if ratio <= 0 or max(ratio.numerator, ratio.denominator) > _RATIO_LIMIT:
+            raise ValueError(f"expected a ratio such as 2/1, of whole numbers from 1 to {_RATIO_LIMIT:,}")
+        return f"{ratio.numerator}/{ratio.denominator}"
+
     @field_validator("data_dir")
     @classmethod
     def _home_resolved(cls, value: Path) -> Path:
         return value.expanduser()
+
+    @property
+    def resolution_ratio(self) -> tuple[int, int]:
+        """The resolution's numerator and denominator."""
+        numerator, denominator = self.resolution.split("/")
+        return int(numerator), int(denominator)
 
     def rules(self) -> dict[str, Any]:
         """Return the settings that decide what is computed, by name; the same dict gives the same results."""

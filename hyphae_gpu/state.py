@@ -171,6 +171,16 @@ class ContradictionTable:
     def __len__(self) -> int:
         return len(self.a)
 
+    @staticmethod
+    def concat(parts: list[ContradictionTable]) -> ContradictionTable:
+        """Return the rows of all parts, one part after the other."""
+        parts = [ContradictionTable(), *parts]
+        columns = {
+            name: np.concatenate([getattr(p, name) for p in parts])
+            for name in ("a", "b", "similarities", "reasons", "open")
+        }
+        return ContradictionTable(**columns, resolutions=[one for p in parts for one in p.resolutions])
+
 
 @dataclass(kw_only=True)
 class Resolved:
@@ -193,6 +203,44 @@ class Supersessions:
 
     def __len__(self) -> int:
         return len(self.losers)
+
+    @staticmethod
+    def concat(parts: list[Supersessions]) -> Supersessions:
+        """Return the rows of all parts (one at least), one part after the other."""
+        return Supersessions(
+            losers=np.concatenate([p.losers for p in parts]), winners=np.concatenate([p.winners for p in parts])
+        )
+
+
+@dataclass(kw_only=True)
+class SceneTable:
+    """Scenes (spec 6.4), ascending by number: row = scene. By default none.
+
+    numbers, sizes (cells), epochs (the first that had it) int32; names: a few telling words, empty where no cell has
+    any.
+    """
+
+    numbers: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    sizes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    epochs: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    names: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(kw_only=True)
+class SceneChanges:
+    """What an epoch changed of scenes. By default nothing.
+
+    nodes int32: those that are in another scene than before, and scenes int32: in which, -1 for none; written: scenes
+    that are new or whose size or name changed; ended int32: numbers of scenes that are no more.
+    """
+
+    nodes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    scenes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    written: SceneTable = field(default_factory=SceneTable)
+    ended: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
 
 
 @dataclass(kw_only=True)
@@ -246,6 +294,14 @@ class SwarmState:
     delivered: InboxKeys
     index: IndexArrays
     contradictions: KnownPairs = field(default_factory=KnownPairs)
+    #: the scenes there are, the number that the next new one gets, and the scene of each node, int32 [n], -1 for none
+    scenes: SceneTable = field(default_factory=SceneTable)
+    next_scene: int = 0
+    node_scenes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __post_init__(self) -> None:
+        if not len(self.node_scenes):
+            self.node_scenes = np.full(len(self.nodes), -1, np.int32)
 
 
 @dataclass(kw_only=True)
@@ -312,3 +368,4 @@ class Checkpoint:
     resolved: Resolved = field(default_factory=Resolved)
     #: cells superseded by policy, and by rows that this epoch took in: both columns of the loser are set
     superseded: Supersessions = field(default_factory=Supersessions)
+    scenes: SceneChanges = field(default_factory=SceneChanges)

@@ -183,6 +183,15 @@ class Adjacency(Columns):
         rows = torch.arange(self.nodes, device=self.offsets.device)
         return torch.repeat_interleave(rows, self.offsets.diff())
 
+    def among(self, taking_part: torch.Tensor) -> Adjacency:
+        """Return the edges whose two ends take part, bool [n] by node number."""
+        kept = taking_part[self.sources()] & taking_part[self.targets.long()]
+        offsets = torch.zeros_like(self.offsets)
+        torch.cumsum(kept, 0, out=(ends := torch.empty(len(kept), dtype=torch.int64)))
+        offsets[1:] = torch.cat([torch.zeros(1, dtype=torch.int64), ends])[self.offsets[1:]]
+        columns = ("targets", "costs", "types", "kinds", "weights", "bandwidths")
+        return Adjacency(offsets=offsets, **{name: getattr(self, name)[kept] for name in columns})
+
     @property
     def limited(self) -> bool:
         """Whether any edge has a bandwidth."""
@@ -283,6 +292,11 @@ class Diffs(Columns):
         order = torch.argsort(self.numbers)
         return order[torch.searchsorted(self.numbers[order], numbers)]
 
+    @staticmethod
+    def concat(parts: list[Diffs]) -> Diffs:
+        """Return the diffs of all parts (one at least), one part after the other."""
+        return Diffs(**{spec.name: torch.cat([getattr(p, spec.name) for p in parts]) for spec in fields(Diffs)})
+
     def take(self, rows: torch.Tensor) -> Diffs:
         """Return the diffs at these rows, in that order."""
         return Diffs(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
@@ -359,49 +373,3 @@ class GossipCounts:
         for spec in fields(self):
             mine, its = getattr(self, spec.name), getattr(other, spec.name)
             setattr(self, spec.name, max(mine, its) if spec.name in ("rounds", "sweeps") else mine + its)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WaveState(Columns):
-    """Where the diffs of a wave stand after some rounds: one record a (diff, node) looked at, diff by diff, by node.
-
-    offsets int64 [b + 1] by row of the `Diffs` it belongs to; nodes int32; energies int32, or one of `CLOSED`, `OPEN`
-    for a node that was not reached; hops, parents int32; scores float64; fresh bool: the node is in the frontier.
-    """
-
-    CLOSED = -1
-    OPEN = -2
-
-    offsets: torch.Tensor = column(torch.int64, free=True)
-    nodes: torch.Tensor = column(torch.int32)
-    energies: torch.Tensor = column(torch.int32)
-    hops: torch.Tensor = column(torch.int32)
-    parents: torch.Tensor = column(torch.int32)
-    scores: torch.Tensor = column(torch.float64)
-    fresh: torch.Tensor = column(torch.bool)
-
-    def rows(self) -> torch.Tensor:
-        """Return each record's diff row, int64."""
-        sizes = self.offsets.diff()
-        return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Offers(Columns):
-    """Offers of one round over edges with a bandwidth that would raise their receivers, in no order (spec 2.8).
-
-    rows int64, diff rows; edges int64, places in the adjacency; sources, targets, energies int32.
-    """
-
-    rows: torch.Tensor = column(torch.int64)
-    edges: torch.Tensor = column(torch.int64)
-    sources: torch.Tensor = column(torch.int32)
-    targets: torch.Tensor = column(torch.int32)
-    energies: torch.Tensor = column(torch.int32)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: torch.Tensor) -> Offers:
-        """Return the offers at these rows; a bool mask keeps the order."""
-        return Offers(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})

@@ -12,18 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hyphae_gpu.swarm import (
-    FLOW_LAW,
-    Adjacency,
-    Diffs,
-    Flow,
-    FlowLaw,
-    GossipCounts,
-    GossipRules,
-    Nodes,
-    Offers,
-    WaveState,
-)
+from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
+from hyphae_gpu.wave_state import Offers, WaveState
 
 
 class Backend(Protocol):
@@ -41,7 +31,6 @@ class Backend(Protocol):
         rules: GossipRules,
         state: WaveState,
         *,
-        rounds_done: int,
         rounds: int,
         sweep: bool = False,
     ) -> tuple[WaveState, Offers, GossipCounts]:
@@ -61,9 +50,17 @@ class Backend(Protocol):
         """Return to how many of the diffs each node's gate is open, int32 [k] node numbers -> int64 [k] (spec 3.3)."""
 
     def losses(
-        self, rules: GossipRules, round_: int, sources: torch.Tensor, targets: torch.Tensor, diffs: torch.Tensor
+        self,
+        rules: GossipRules,
+        rounds: torch.Tensor,
+        sources: torch.Tensor,
+        targets: torch.Tensor,
+        diffs: torch.Tensor,
     ) -> torch.Tensor:
-        """Return which transmissions of round `round_` get lost: sources, targets int32, diff numbers int64 -> bool."""
+        """Return which transmissions get lost, bool [m] (spec 3.10).
+
+        rounds int64 [m]: rounds and sweeps that the diff had run; sources, targets int32; diffs int64, their numbers.
+        """
 
     def resonance(
         self,

@@ -98,9 +98,9 @@ def propagate(
 
     Example:  hyphae-gpu propagate --nodes n.parquet --edges e.parquet --diffs d.parquet --out deliveries.parquet
     """
-    from hyphae_gpu.engine import Clock
-    from hyphae_gpu.engine import propagate as spread
+    from hyphae_gpu.clock import Clock
     from hyphae_gpu.ingest.graph_files import read_graph, write_deliveries
+    from hyphae_gpu.propagation import propagate as spread
 
     can_be_written(out)
     with session.watch() as progress:

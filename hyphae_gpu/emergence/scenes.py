@@ -48,6 +48,9 @@ class Scenes:
     placed: Flags
     changed: Flags
     following: int
+    #: the cells of each scene: offsets int64 [k + 1] and cells int32, scene by scene, ascending
+    offsets: I64
+    cells: I32
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -100,6 +103,8 @@ def crystallise(
         of_nodes=of_nodes,
         numbers=numbers,
         sizes=np.diff(offsets).astype(np.int32),
+        offsets=offsets,
+        cells=ordered,
         centroids=centroids,
         placed=placed,
         changed=changed,

@@ -10,7 +10,7 @@ from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.gossip.inboxes import Candidates, Inboxes, audience, candidates, ordered, receivers, without_delivered
 from hyphae_gpu.gossip.paths import paths
 from hyphae_gpu.gossip.resonance import flow_of, resonances
-from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Nodes
+from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Flow, Nodes
 from hyphae_gpu.vocabulary import EdgeKind
 
 
@@ -47,72 +47,92 @@ class Filled:
 
 
 class Catch:
-    """Collects candidates over the batches of an epoch, then fills the inboxes; the same for any split."""
+    """What reached agents and beacons over all batches of an epoch; the same for any split."""
 
-    def __init__(
-        self, backend: Backend, nodes: Nodes, adjacency: Adjacency, owners: torch.Tensor, held: Held, limits: Limits
-    ) -> None:
-        """Prepare for one epoch's graph; owners int32 [n]: a beacon's agent by node number."""
-        self._backend = backend
-        self._nodes = nodes
-        self._owners = owners
-        self._held = held
-        self._limits = limits
-        self._flow = flow_of(backend, nodes, adjacency)
-        self._activity = _activity(adjacency)
-        self._offered: list[Candidates] = []
-        self._ways: list[torch.Tensor] = []
+    def __init__(self, types: torch.Tensor) -> None:
+        """Begin with nothing; types int8 [n] by node number."""
+        self._types = types
+        self._diffs: list[Diffs] = []
+        self._reached: list[Deliveries] = []
+        self._way_offsets: list[torch.Tensor] = [torch.zeros(1, dtype=torch.int64)]
+        self._ways: list[torch.Tensor] = [torch.zeros(0, dtype=torch.int32)]
         self._way_room = 0
 
-    def add(self, diffs: Diffs, found: Deliveries, makers: torch.Tensor) -> None:
-        """Add a batch: all deliveries of its diffs, in their order; makers int32 [b], the agents that made them."""
-        rows = receivers(found, self._nodes.types)
-        reached = found.take(rows)
-        way_offsets, ways = paths(diffs, found, rows)
+    def add(self, diffs: Diffs, found: Deliveries) -> None:
+        """Add a batch: all deliveries of its diffs, in their order. No diff comes twice."""
+        rows = receivers(found, self._types)
+        offsets, ways = paths(diffs, found, rows)
+        self._diffs.append(diffs)
+        self._reached.append(found.take(rows))
+        self._way_offsets.append(offsets[1:] + self._way_room)
+        self._way_room += len(ways)
+        self._ways.append(ways)
+
+    def fill(
+        self,
+        backend: Backend,
+        nodes: Nodes,
+        adjacency: Adjacency,
+        *,
+        owners: torch.Tensor,
+        makers: torch.Tensor,
+        held: Held,
+        limits: Limits,
+    ) -> Filled:
+        """Rank all that was caught on the graph as it is now, and fill the inboxes, each entry with its reasons.
+
+        owners int32 [n]: a beacon's agent by node number; makers int32 [n]: who made a node, by node number.
+        """
+        if not self._diffs:
+            self.add(_no_diffs(nodes), Deliveries.concat([]))
+        diffs, reached = Diffs.concat(self._diffs), Deliveries.concat(self._reached)
+        flow = flow_of(backend, nodes, adjacency)
         offered = candidates(
             reached,
-            resonances=resonances(self._backend, self._flow, diffs, reached),
-            path_offsets=way_offsets + self._way_room,
-            types=self._nodes.types,
-            owners=self._owners,
-            makers=makers[diffs.rows_of(reached.diffs)],
+            resonances=resonances(backend, flow, diffs, reached),
+            path_offsets=torch.cat(self._way_offsets),
+            types=self._types,
+            owners=owners,
+            makers=makers[diffs.origins.long()][diffs.rows_of(reached.diffs)],
         )
-        if self._limits.audience is not None:
-            offered = audience(offered, self._activity, self._limits.audience)
-        self._offered.append(without_delivered(offered, self._held.agents, self._held.diffs, self._held.vias))
-        self._ways.append(ways)
-        self._way_room += len(ways)
-
-    def fill(self, diffs: Diffs) -> Filled:
-        """Order and cut all that was added, and give each entry its reasons; `diffs` are those of all batches."""
-        inboxes = ordered(
-            Candidates.concat(self._offered), inbox_limit=self._limits.inbox, beacon_limit=self._limits.beacon
-        )
-        entries = inboxes.entries
-        offsets = torch.zeros(len(entries) + 1, dtype=torch.int64)
-        torch.cumsum(entries.path_sizes, 0, out=offsets[1:])
-        within = torch.arange(int(offsets[-1])) - torch.repeat_interleave(offsets[:-1], entries.path_sizes)
-        places = torch.repeat_interleave(entries.path_starts, entries.path_sizes) + within
-        ways = torch.cat([torch.zeros(0, dtype=torch.int32), *self._ways])
+        if limits.audience is not None:
+            offered = audience(offered, _activity(adjacency), limits.audience)
+        fresh = without_delivered(offered, held.agents, held.diffs, held.vias)
+        inboxes = ordered(fresh, inbox_limit=limits.inbox, beacon_limit=limits.beacon)
+        offsets, ways = _kept_ways(inboxes.entries, torch.cat(self._ways))
         return Filled(
             inboxes=inboxes,
-            throughs=self._throughs(diffs, entries),
+            throughs=_throughs(backend, flow, diffs, inboxes.entries),
             path_offsets=offsets,
-            path_nodes=ways[places],
+            path_nodes=ways,
         )
 
-    def _throughs(self, diffs: Diffs, entries: Candidates) -> torch.Tensor:
-        """Return through whom most of each entry's resonance came."""
-        nodes = torch.where(entries.vias >= 0, entries.vias, entries.agents)
-        origins = diffs.origins[diffs.rows_of(entries.diffs)]
-        order = torch.argsort(origins, stable=True)
-        distinct, counts = torch.unique_consecutive(origins[order], return_counts=True)
-        offsets = torch.zeros(len(distinct) + 1, dtype=torch.int64)
-        torch.cumsum(counts, 0, out=offsets[1:])
-        _, found = self._backend.resonance(self._flow, distinct, offsets, nodes[order], with_throughs=True)
-        throughs = torch.empty_like(found)
-        throughs[order] = found
-        return throughs
+
+def _no_diffs(nodes: Nodes) -> Diffs:
+    none = torch.zeros(0, dtype=torch.int64)
+    return Diffs.build(nodes, none, knowledge_types=none, saliences=none)
+
+
+def _kept_ways(entries: Candidates, ways: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the entries' ways, one after the other: offsets int64 [m + 1] and nodes int32."""
+    offsets = torch.zeros(len(entries) + 1, dtype=torch.int64)
+    torch.cumsum(entries.path_sizes, 0, out=offsets[1:])
+    within = torch.arange(int(offsets[-1])) - torch.repeat_interleave(offsets[:-1], entries.path_sizes)
+    return offsets, ways[torch.repeat_interleave(entries.path_starts, entries.path_sizes) + within]
+
+
+def _throughs(backend: Backend, flow: Flow, diffs: Diffs, entries: Candidates) -> torch.Tensor:
+    """Return through whom most of each entry's resonance came."""
+    nodes = torch.where(entries.vias >= 0, entries.vias, entries.agents)
+    origins = diffs.origins[diffs.rows_of(entries.diffs)]
+    order = torch.argsort(origins, stable=True)
+    distinct, counts = torch.unique_consecutive(origins[order], return_counts=True)
+    offsets = torch.zeros(len(distinct) + 1, dtype=torch.int64)
+    torch.cumsum(counts, 0, out=offsets[1:])
+    _, found = backend.resonance(flow, distinct, offsets, nodes[order], with_throughs=True)
+    throughs = torch.empty_like(found)
+    throughs[order] = found
+    return throughs
 
 
 def _activity(adjacency: Adjacency) -> torch.Tensor:

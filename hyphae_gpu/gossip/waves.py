@@ -7,7 +7,8 @@ from dataclasses import replace
 import torch
 
 from hyphae_gpu.backends.protocol import Backend
-from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, GossipCounts, GossipRules, Nodes, Offers, WaveState
+from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, GossipCounts, GossipRules, Nodes
+from hyphae_gpu.wave_state import Offers, WaveState
 
 #: Enough for any diff: `advance` itself stops a diff that would run longer (spec 3.10).
 _UNTIL_QUIET = 1 << 30
@@ -26,7 +27,8 @@ def propagate(
     if adjacency.limited:
         state, counts = _lock_step(backend, nodes, adjacency, diffs, rules, state)
     else:
-        state, _, counts = backend.advance(nodes, adjacency, diffs, rules, state, rounds_done=0, rounds=_UNTIL_QUIET)
+        state, _, counts = backend.advance(nodes, adjacency, diffs, rules, state, rounds=_UNTIL_QUIET)
+    counts.rounds = int(state.rounds.max()) if len(diffs) else 0
     if sweep:
         state = swept(backend, nodes, adjacency, diffs, rules, state, counts)
     found = deliveries(diffs, state)
@@ -43,6 +45,7 @@ def origins(backend: Backend, nodes: Nodes, diffs: Diffs) -> WaveState:
     at = diffs.origins[rows]
     return WaveState(
         offsets=offsets,
+        rounds=torch.zeros_like(diffs.numbers),
         nodes=at,
         energies=diffs.energies[rows],
         hops=torch.zeros_like(at),
@@ -81,17 +84,16 @@ def swept(
     The first sweep compares every holder with its neighbours; a later one only those whose offers did not arrive and
     those that rose since, for the others have nothing new to offer.
     """
-    if rules.loss == 0 and not adjacency.limited and not bool(state.fresh.any()):
+    nothing_unmet = rules.loss == 0 and not adjacency.limited and not bool(state.fresh.any())
+    if nothing_unmet or not len(diffs):
         return state
     before = state
     state = replace(state, fresh=state.energies > 0)
-    while True:
-        t = counts.rounds + counts.sweeps
-        state, step = _round(backend, nodes, adjacency, diffs, rules, state, t, sweep=True)
-        counts.add(replace(step, rounds=0))
-        if not bool(state.fresh.any()):
-            break
-        counts.sweeps += 1
+    while bool(state.fresh.any()):
+        state, step = _round(backend, nodes, adjacency, diffs, rules, state, sweep=True)
+        counts.add(step)
+    # each diff's last sweep is the one that finds nothing to offer
+    counts.sweeps = max(0, int((state.rounds - before.rounds).max()) - 1)
     counts.repaired += _risen(before, state, len(nodes))
     return state
 
@@ -109,11 +111,9 @@ def _lock_step(
 ) -> tuple[WaveState, GossipCounts]:
     """Run all diffs round by round, so that they can share edges with a bandwidth (spec 2.8)."""
     counts = GossipCounts()
-    t = 0
-    while bool((state.fresh & (t + 1 < diffs.max_hops[state.rows()])).any()):
-        state, step = _round(backend, nodes, adjacency, diffs, rules, state, t, sweep=False)
+    while bool((state.fresh & (state.rounds + 1 < diffs.max_hops)[state.rows()]).any()):
+        state, step = _round(backend, nodes, adjacency, diffs, rules, state, sweep=False)
         counts.add(step)
-        t += 1
     return state, counts
 
 
@@ -124,19 +124,19 @@ def _round(
     diffs: Diffs,
     rules: GossipRules,
     start: WaveState,
-    t: int,
     *,
     sweep: bool,
 ) -> tuple[WaveState, GossipCounts]:
     """Run one round or sweep of all diffs, with the choice that edges with a bandwidth ask for."""
-    state, offers, counts = backend.advance(nodes, adjacency, diffs, rules, start, rounds_done=t, rounds=1, sweep=sweep)
+    state, offers, counts = backend.advance(nodes, adjacency, diffs, rules, start, rounds=1, sweep=sweep)
     arriving = _fittest(offers, adjacency.bandwidths, diffs)
     counts.throttled += len(offers) - int(arriving.sum())
     if rules.loss > 0 and len(offers):
-        gone = backend.losses(rules, t, offers.sources, offers.targets, diffs.numbers[offers.rows])
+        ran = start.rounds[offers.rows]
+        gone = backend.losses(rules, ran, offers.sources, offers.targets, diffs.numbers[offers.rows])
         counts.lost += int((gone & arriving).sum())
         arriving &= ~gone
-    risen = _apply(start, state, offers.take(arriving), len(nodes), sweep=sweep, t=t)
+    risen = _apply(start, state, offers.take(arriving), len(nodes), sweep=sweep)
     return (_retrying(risen, offers.take(~arriving), len(nodes)) if sweep else risen), counts
 
 
@@ -159,7 +159,7 @@ def _retrying(state: WaveState, unmet: Offers, nodes: int) -> WaveState:
     return replace(state, fresh=fresh)
 
 
-def _apply(start: WaveState, state: WaveState, offers: Offers, nodes: int, *, sweep: bool, t: int) -> WaveState:
+def _apply(start: WaveState, state: WaveState, offers: Offers, nodes: int, *, sweep: bool) -> WaveState:
     """Let offers that crossed raise their receivers, as if they had come with the round's others (spec 3.5, 3.7).
 
     `start` is the state before the round, `state` the one after its unlimited edges were crossed.
@@ -188,7 +188,8 @@ def _apply(start: WaveState, state: WaveState, offers: Offers, nodes: int, *, sw
     fresh[at] = True
     new = wins & ~_reached(start, nodes, theirs[best])
     from_parent = state.hops[torch.searchsorted(keys, offers.rows[best] * nodes + sources)] + 1
-    hops[at[new]] = from_parent[new] if sweep else t + 1
+    arrival = from_parent if sweep else (start.rounds[offers.rows[best]] + 1).to(torch.int32)
+    hops[at[new]] = arrival[new]
     return replace(state, energies=energies, parents=parents, hops=hops, fresh=fresh)
 
 

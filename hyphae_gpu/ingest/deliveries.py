@@ -32,9 +32,7 @@ class _Ids(Protocol):
     diff_id_type: pa.DataType
 
 
-def write_deliveries(
-    path: Path, graph: Any, deliveries: swarm.Deliveries, resonance: Column | None = None
-) -> None:
+def write_deliveries(path: Path, graph: Any, deliveries: swarm.Deliveries, resonance: Column | None = None) -> None:
     """Write what reached whom, one row a delivery, in the order of `deliveries`: by diff, then node, as in the input.
 
     `graph` is the `Graph` that the numbers mean; `resonance` int64, one a delivery, adds that column. The file appears

@@ -28,6 +28,7 @@ from hyphae_gpu.store.arrays import save_index
 from hyphae_gpu.store.copy_in import copy_in, slices, sorted_unique
 from hyphae_gpu.store.numbering import RESERVED_BEACON
 from hyphae_gpu.store.postgres import Connection
+from hyphae_gpu.store.scenes import write_scenes
 from hyphae_gpu.vocabulary import DiffType, EdgeKind, EdgeType, KnowledgeType, names
 
 _KEY = ["src", "tgt", "type"]
@@ -50,6 +51,7 @@ def write_checkpoint(connection: Connection, done: Checkpoint) -> None:
     _supersede(connection, done.superseded)
     _add_contradictions(connection, done.contradictions, done.epoch)
     _resolve(connection, done.resolved)
+    write_scenes(connection, done.scenes, done.epoch)
     connection.execute(
         "insert into epochs values (%s, to_timestamp(0) + %s * interval '1 microsecond', "
         "to_timestamp(0) + %s * interval '1 microsecond', %s, %s, %s)",

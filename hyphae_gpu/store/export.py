@@ -22,6 +22,7 @@ TABLES = (
     "inbox",
     "contradictions",
     "promotions",
+    "scenes",
     "epochs",
     "meta",
 )
@@ -33,6 +34,7 @@ _ORDER = {
     "inbox": "agent, diff, via",
     "contradictions": "a, b",
     "promotions": "diff, layer",
+    "scenes": "num",
     "epochs": "epoch",
     "meta": "key",
 }

@@ -26,6 +26,8 @@ _COPIES = (
     "checkpoint.superseded",
     "checkpoint.contradictions",
     "checkpoint.resolved",
+    "checkpoint.scene",
+    "checkpoint.scenes",
 )
 #: Every point, in the form ``NAME.before`` and ``NAME.after``.
 POINTS = tuple(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hyphae_gpu.errors import DatabaseError
-from hyphae_gpu.state import AccessLog, DiffTable, EdgeTable, InboxKeys, KnownPairs, NodeTable, SwarmState
+from hyphae_gpu.state import AccessLog, DiffTable, EdgeTable, InboxKeys, KnownPairs, NodeTable, SceneTable, SwarmState
 from hyphae_gpu.store import copy_out
 from hyphae_gpu.store.arrays import load_index
 from hyphae_gpu.store.copy_out import codes, numbers, strings, times, vector_rows
@@ -29,6 +29,8 @@ def load_state(connection: Connection) -> SwarmState:
     following = connection.execute("select coalesce(max(num), -1) + 1 from memory_diffs").fetchone()
     assert epoch is not None
     assert following is not None
+    next_scene = connection.execute("select coalesce(max(num), -1) + 1 from scenes").fetchone()
+    assert next_scene is not None
     return SwarmState(
         epoch=int(epoch[0]),
         dimension=wide,
@@ -42,6 +44,9 @@ def load_state(connection: Connection) -> SwarmState:
         delivered=_delivered(connection),
         index=load_index(connection, 0, wide),
         contradictions=_contradictions(connection),
+        scenes=_scenes(connection),
+        next_scene=int(next_scene[0]),
+        node_scenes=_node_scenes(connection, len(nodes)),
     )
 
 
@@ -138,6 +143,21 @@ def _contradictions(connection: Connection) -> KnownPairs:
     query = "select least(a, b), greatest(a, b), status = 'open' from contradictions order by 1, 2"
     a, b, unresolved = copy_out.copy_out(connection, query, readers)
     return KnownPairs(a=a, b=b, open=unresolved)
+
+
+def _scenes(connection: Connection) -> SceneTable:
+    readers = [_narrow(np.int32), numbers(">i4"), numbers(">i4"), strings()]
+    query = "select num, size, epoch, name from scenes where ended is null order by num"
+    found, sizes, epochs, names_ = copy_out.copy_out(connection, query, readers)
+    return SceneTable(numbers=found, sizes=sizes, epochs=epochs, names=names_.to_pylist())
+
+
+def _node_scenes(connection: Connection, count: int) -> Any:
+    whole = np.full(count, -1, np.int32)
+    query = "select num, scene from knowledge_nodes where scene is not null"
+    rows, found = copy_out.copy_out(connection, query, [_narrow(np.int64), _narrow(np.int32)])
+    whole[rows] = found
+    return whole
 
 
 def _accesses(connection: Connection) -> AccessLog:

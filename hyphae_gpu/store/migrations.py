@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from hyphae_gpu.errors import DatabaseError
 
 #: The version that `schema.sql` makes.
-VERSION = 2
+VERSION = 3
 #: STEPS[v] is the SQL that turns version v into v + 1.
 STEPS: dict[int, str] = {
     1: """
@@ -25,6 +25,16 @@ STEPS: dict[int, str] = {
             from contradictions c
             join knowledge_nodes a on a.num = c.a
             join knowledge_nodes b on b.num = c.b;
+    """,
+    2: """
+        create table scenes (
+            num bigint primary key,
+            id text not null unique,
+            name text not null,
+            size integer not null,
+            epoch integer not null,
+            ended integer
+        );
     """,
 }
 

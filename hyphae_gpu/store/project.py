@@ -26,6 +26,7 @@ from hyphae_gpu.store.known import StoreKnown
 from hyphae_gpu.store.load import load_state
 from hyphae_gpu.store.postgres import Connection, Database, database_errors
 from hyphae_gpu.store.renewal import begin_anew
+from hyphae_gpu.store.scenes import scenes
 from hyphae_gpu.store.search import Progress, build_indexes, search
 from hyphae_gpu.store.write import write_rows
 
@@ -139,6 +140,11 @@ class Store:
         """Return which cells contradict each other, newest epoch first (`queries.contradictions`)."""
         with self._reading() as connection:
             return queries.contradictions(connection, only_open=only_open, limit=limit)
+
+    def scenes(self, *, limit: int | None = None, shown: int = 3) -> list[dict[str, Any]]:
+        """Return the scenes there are, the largest first, each with some of its cells (`scenes.scenes`)."""
+        with self._reading() as connection:
+            return scenes(connection, limit=limit, shown=shown)
 
     def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> list[str | None]:
         """Return the texts of nodes by number, None where a node has none."""

@@ -46,7 +46,7 @@ def status(connection: Connection, project: str) -> dict[str, Any]:
         "inbox": one("select count(*) from inbox"),
         "cut": _summed(connection, "cut"),
         "contradictions": {word: contradictions.get(word, 0) for word in ("open", "resolved")},
-        "scenes": nodes.get("scene", 0),
+        "scenes": one("select count(*) from scenes where ended is null"),
         "patterns": _summed(connection, "patterns"),
         "promotions": {word: promotions.get(word, 0) for word in ("1", "2")},
         "throttled": _summed(connection, "throttled"),

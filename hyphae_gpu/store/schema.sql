@@ -1,4 +1,4 @@
--- The store of one project, version 2 (spec 8.2). Run with the project's schema first in search_path.
+-- The store of one project, version 3 (spec 8.2). Run with the project's schema first in search_path.
 -- The two `embedding` columns are added at the first ingest, when the dimension is known.
 
 create table meta (
@@ -23,7 +23,7 @@ create table knowledge_nodes (
     supersedes bigint,
     superseded_by bigint,
     told_superseded bigint,      -- the superseded_by of which an epoch has told
-    scene bigint,
+    scene bigint,                -- of a live cell the scene it belongs to, of an agent or beacon the nearest
     interests jsonb,
     radius double precision,     -- a beacon's own
     trust real,                  -- an agent's
@@ -108,6 +108,16 @@ create table promotions (
     scenes bigint[] not null,
     node bigint,
     primary key (diff, layer)
+);
+
+-- Scenes (spec 6.4); knowledge_nodes.scene holds their numbers. A number is never given again.
+create table scenes (
+    num bigint primary key,
+    id text not null unique,
+    name text not null,          -- a few telling words of its cells' texts; may be empty
+    size integer not null,       -- cells
+    epoch integer not null,      -- the first that had it
+    ended integer                -- the first that had it no more
 );
 
 create table epochs (

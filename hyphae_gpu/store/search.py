@@ -83,7 +83,7 @@ def search(
     )
     query = sql.SQL(
         "with near as ({}) select {}, s.id as scene, a.id as agent, 1 - (n.embedding <=> {}::vector) as cosine "
-        "from near join knowledge_nodes n using (num) left join knowledge_nodes s on s.num = n.scene "
+        "from near join knowledge_nodes n using (num) left join scenes s on s.num = n.scene "
         "left join knowledge_nodes a on a.num = n.agent order by cosine desc, n.num limit {}"
     ).format(nearest, sql.SQL(_FOUND), sql.Placeholder("vector"), sql.Literal(limit))
     # The text form keeps every float32: nine digits.
@@ -108,9 +108,9 @@ def _filters(
         allowed = ", ".join((*names(KnowledgeType), *names(NodeType)))
         raise UsageError(f"type {kind!r}: expected one of {allowed}")
     if scene is not None:
-        row = connection.execute("select num from knowledge_nodes where id = %s and type = 'scene'", [scene]).fetchone()
+        row = connection.execute("select num from scenes where id = %s and ended is null", [scene]).fetchone()
         if row is None:
-            raise UsageError(f"no scene {scene!r} in the store")
+            raise UsageError(f"no scene {scene!r} in the store; `hyphae-gpu scenes` lists them")
         conditions.append(sql.SQL("n.scene = {}").format(sql.Literal(row[0])))
     if since is not None:
         conditions.append(sql.SQL("n.created_at >= to_timestamp(0) + %(since)s * interval '1 microsecond'"))

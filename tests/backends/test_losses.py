@@ -29,7 +29,7 @@ def test_marks_the_losses_the_rule_names() -> None:
     sources, targets = rng.integers(0, 2**31 - 1, (2, 500)).astype(np.int32)
     diffs = rng.integers(0, 2**40, 500)
     rules = GossipRules(loss=0.37, seed=(0x9E37 << 32) + 5, epoch=3)
-    found = CpuBackend().losses(rules, 9, *map(torch.from_numpy, (sources, targets, diffs)))
+    found = CpuBackend().losses(rules, torch.full((500,), 9), *map(torch.from_numpy, (sources, targets, diffs)))
     expected = [
         oracle.lost(rules, 9, *row) for row in zip(sources.tolist(), targets.tolist(), diffs.tolist(), strict=True)
     ]

@@ -28,6 +28,7 @@ SPEC_DEFAULTS = {
     "audience_limit": None,
     "inbox_limit": 50,
     "beacon_limit": 50,
+    "resolution": "2/1",
     "theta_sim": 0.80,
     "policy": "flag",
     "verifier": None,
@@ -39,6 +40,12 @@ OUT_OF_RANGE = [
     ("fanout", -1),
     ("fanout", 2**31),
     ("theta_sim", 1.01),
+    ("resolution", "0"),
+    ("resolution", "1/0"),
+    ("resolution", "-2/1"),
+    ("resolution", "20001/2"),
+    ("resolution", "1e99999999"),
+    ("resolution", "two"),
     ("policy", "majority"),
     ("verifier", "a_module_alone"),
     ("max_hops", -1),
@@ -222,3 +229,12 @@ def test_the_fail_point_is_read_from_the_environment(monkeypatch):
     assert fail_point() is None
     monkeypatch.setenv("HYPHAE_FAIL_POINT", "commit")
     assert fail_point() == "commit"
+
+
+@pytest.mark.parametrize(
+    ("given", "ratio"), [("2/1", (2, 1)), (2, (2, 1)), ("4/2", (2, 1)), (0.5, (1, 2)), ("10000/7", (10_000, 7))]
+)
+def test_a_resolution_is_taken_as_a_ratio_in_lowest_terms(given, ratio):
+    taken = Settings(resolution=given)
+    assert taken.resolution_ratio == ratio
+    assert taken.rules()["resolution"] == f"{ratio[0]}/{ratio[1]}"

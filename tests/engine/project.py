@@ -20,6 +20,7 @@ from hyphae_gpu.state import (
     InboxTable,
     IndexArrays,
     NodeTable,
+    SceneTable,
     SwarmState,
 )
 from hyphae_gpu.vocabulary import EdgeKind, EdgeType, KnowledgeType, NodeType
@@ -38,10 +39,12 @@ _NODE = {
     "created_at": (np.int64, START),
     "last_access": (np.int64, START),
     "superseded_by": (np.int32, -1),
+    "told_superseded": (np.int32, -1),
     "pending": (np.int8, PENDING_SILENT),
     "radii": (np.float64, np.nan),
     "quarantined": (np.bool_, False),
 }
+_SCENE = {"numbers": np.int32, "sizes": np.int32, "epochs": np.int32}
 _DIFF = (
     np.int64, np.int32, np.int32, np.int8, np.int8, np.float32, np.float32, np.float32, np.int32, np.int32, np.int32,
     np.int32,
@@ -62,6 +65,8 @@ class Project:
         self.diffs: dict[int, dict[str, Any]] = {}
         self.inbox: dict[tuple[int, int, int], dict[str, Any]] = {}
         self.epochs: list[Checkpoint] = []
+        self.scenes: dict[int, dict[str, Any]] = {}
+        self.home: dict[int, int] = {}
         self.index = IndexArrays(
             founders=np.zeros(0, np.int32),
             vectors=np.zeros((0, dimension), np.float32),
@@ -157,7 +162,15 @@ class Project:
             sequences=sequences,
             delivered=InboxKeys(agents=keys[:, 0].astype(np.int32), diffs=keys[:, 1], vias=keys[:, 2].astype(np.int32)),
             index=self.index,
+            scenes=self._scene_table(),
+            next_scene=max(self.scenes, default=-1) + 1,
+            node_scenes=np.array([self.home.get(node, -1) for node in range(count)], np.int32),
         )
+
+    def _scene_table(self) -> SceneTable:
+        alive = [row for _, row in sorted(self.scenes.items()) if not row["ended"]]
+        columns = {name: np.array([row[name] for row in alive], dtype) for name, dtype in _SCENE.items()}
+        return SceneTable(**columns, names=[row["names"] for row in alive])
 
     def _diff_table(self, diffs: list[dict[str, Any]]) -> DiffTable:
         columns = {
@@ -186,12 +199,25 @@ class Project:
         for key in edge_rows(done.removed_edges):
             del self.topology[key]
         self.topology |= edge_rows(done.written_edges)
+        for loser, winner in zip(done.superseded.losers.tolist(), done.superseded.winners.tolist(), strict=True):
+            self.nodes[loser] |= {"superseded_by": winner, "told_superseded": winner}
+        self.home |= dict(zip(done.scenes.nodes.tolist(), done.scenes.scenes.tolist(), strict=True))
+        written = done.scenes.written
+        for row, number in enumerate(written.numbers.tolist()):
+            told = {name: getattr(written, name)[row] for name in (*_SCENE, "names")}
+            self.scenes[number] = told | {"ended": False}
+        for number in done.scenes.ended.tolist():
+            self.scenes[number]["ended"] = True
         for entry in records(done.inbox):
             key = (entry["agents"], entry["diffs"], entry["vias"])
             assert key not in self.inbox, "an inbox entry was written twice"
             self.inbox[key] = entry | {"epoch": done.epoch}
         self.index = done.index or self.index
         self.epochs.append(done)
+
+    def texts(self, numbers: np.ndarray) -> list[str | None]:
+        """No node has a text."""
+        return [None for _ in numbers]
 
     def received(self, agent: str, epoch: int | None = None) -> list[tuple[str, str]]:
         """What lies in an agent's inbox, as (origin, via), by epoch, via and place."""

@@ -130,15 +130,17 @@ def test_a_superseded_cell_leaves_the_graph_and_its_diffs_end(project):
     old = project.numbers["old"]
     assert done.ended_diffs.tolist() == [0]
     assert not any(old in key[:2] for key in project.topology)
-    assert sorted(project.received("cy")) == [("new", "gossip"), ("other", "gossip")]
+    assert sorted(project.received("cy")) == [("new", "gossip"), ("new", "gossip"), ("other", "gossip")]
     assert ("old", "gossip") in project.received("bo"), "what was delivered stays"
+    assert project.alive()[-1] == ("new", DiffType.SUPERSEDED, 2), "the region is told (spec 6.6)"
+    assert run(project).new_diffs.numbers.tolist() == [], "once"
 
 
 def test_a_cell_superseded_before_its_first_epoch_says_nothing(project):
     project.cell("old", HERE)
     project.cell("new", HERE, supersedes="old")
     run(project)
-    assert project.alive() == [("new", DiffType.CREATED, 2)]
+    assert project.alive() == [("new", DiffType.CREATED, 2), ("new", DiffType.SUPERSEDED, 2)]
 
 
 def test_an_access_restores_a_cell_that_had_decayed_into_silence(project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -116,19 +117,20 @@ def test_with_sweeps_nothing_that_was_lost_stays_lost(seed: int, loss: float, ba
 
 @pytest.mark.parametrize("limited", [0.0, 0.3])
 @pytest.mark.parametrize("fanout", [0, 3])
-def test_is_the_same_on_any_number_of_threads_and_for_any_split(limited: float, fanout: int) -> None:
+@pytest.mark.parametrize("sweep", [False, True])
+def test_is_the_same_on_any_number_of_threads_and_for_any_split(limited: float, fanout: int, sweep: bool) -> None:
     """spec 0.5; with bandwidths the diffs of an epoch belong in one call."""
     made = swarm(7, nodes=3000, degree=12, diffs=200, dimension=16, limited=limited, spread=0.6)
     rules = GossipRules(sigma_min=0.2, cos_min=0.1, fanout=fanout, loss=0.2, seed=3)
-    whole, counts = run(made, rules)
-    threaded, threaded_counts = run(made, rules, threads=2)
+    whole, counts = propagate(CpuBackend(1), made.nodes, made.adjacency, made.diffs, rules, sweep=sweep)
+    threaded, threaded_counts = propagate(CpuBackend(2), made.nodes, made.adjacency, made.diffs, rules, sweep=sweep)
     assert len(whole) > 20_000
     assert threaded_counts == counts
     for name in ("diffs", "nodes", "hops", "energies", "scores", "parents"):
         assert torch.equal(getattr(whole, name), getattr(threaded, name))
     if not limited:
         parts = [
-            propagate(CpuBackend(), made.nodes, made.adjacency, made.diffs.take(rows), rules)[0]
+            propagate(CpuBackend(), made.nodes, made.adjacency, made.diffs.take(rows), rules, sweep=sweep)[0]
             for rows in torch.arange(200).split(7)
         ]
         for name in ("diffs", "nodes", "hops", "energies", "scores", "parents"):
@@ -140,7 +142,7 @@ def test_stops_a_diff_that_runs_4096_rounds() -> None:
     backend, rules = CpuBackend(), GossipRules()
     made = swarm(1, nodes=40, degree=6, diffs=9, spread=0.1, max_hops=10_000)
     start = origins(backend, made.nodes, made.diffs)
-    arguments = (made.nodes, made.adjacency, made.diffs, rules, start)
-    backend.advance(*arguments, rounds_done=4095, rounds=1)
-    with pytest.raises(RuntimeError, match="4096 rounds"):
-        backend.advance(*arguments, rounds_done=4096, rounds=1)
+    for ran in (4095, 4096):
+        late = replace(start, rounds=torch.full_like(start.rounds, ran))
+        with pytest.raises(RuntimeError, match="4096 rounds") if ran == 4096 else nullcontext():
+            backend.advance(made.nodes, made.adjacency, made.diffs, rules, late, rounds=1)

@@ -75,6 +75,7 @@ def epoch(state: SwarmState, edges: EdgeTable, as_of: int, settings: Settings) -
     for agent, position in positions.items():
         images[agent] = quantised(position)
 
+    new += _supersessions(state, saliences, len(new), new, settings)
     standing = [news for news in _diffs(state) if news.number not in ended] + new
     sent = [news for news in standing if live[news.origin]]
     takes_part = [
@@ -82,7 +83,8 @@ def epoch(state: SwarmState, edges: EdgeTable, as_of: int, settings: Settings) -
     ]
     graph = _graph(state, edges, images, takes_part)
     diffs = [_diff(news) for news in sent]
-    deliveries, _ = gossip.closure(graph.gossip, diffs, _rules(state, settings))
+    sweep = (state.epoch + 1) % settings.anti_entropy_every == 0
+    deliveries, _ = gossip.closure(graph.gossip, diffs, _rules(state, settings), sweep=sweep)
     filled = _inboxes(state, graph, diffs, deliveries, settings)
     origins = {diff.number: diff.origin for diff in diffs}
     for entry in filled.entries:
@@ -180,6 +182,40 @@ def _taken_in(state: SwarmState, settings: Settings) -> tuple[list[News], set[in
         if nodes.pending[news.origin] in (PENDING_UPDATED, PENDING_SILENT) or nodes.superseded_by[news.origin] >= 0
     }
     return new, ended
+
+
+def _supersessions(
+    state: SwarmState, saliences: list[float], already: int, created: list[News], settings: Settings
+) -> list[News]:
+    """spec 6.6: the superseding cell tells of each cell that it superseded since the last epoch, unless it is silent"""
+    nodes = state.nodes
+    told = []
+    sent = {news.origin: 1 for news in created}
+    for loser in range(len(nodes)):
+        winner = int(nodes.superseded_by[loser])
+        if winner < 0 or winner == nodes.told_superseded[loser]:
+            continue
+        if nodes.pending[winner] == PENDING_SILENT or nodes.superseded_by[winner] >= 0:
+            continue
+        kind = int(nodes.knowledge_types[loser])
+        energy = (10 * math.sqrt(saliences[loser])) * ENERGY_MULTIPLIER[kind]
+        told.append(
+            News(
+                number=state.next_diff + already + len(told),
+                origin=winner,
+                sequence=int(state.sequences[winner]) + sent.get(winner, 0),
+                type=DiffType.SUPERSEDED,
+                knowledge_type=kind,
+                vector=nodes.vectors[loser].tolist(),
+                salience=saliences[loser],
+                energy=math.floor(1024 * energy),
+                max_hops=settings.max_hops,
+                ttl=settings.ttl_epochs,
+                epoch_created=state.epoch + 1,
+            )
+        )
+        sent[winner] = sent.get(winner, 0) + 1
+    return told
 
 
 def _salience(state: SwarmState, node: int, last_access: int, as_of: int, settings: Settings) -> float:

@@ -150,33 +150,43 @@ def closure(
     state: dict[tuple[int, int], Delivery] = {}
     counts = Counts()
     frontiers: dict[int, list[int]] = {}
+    ran = {diff.number: 0 for diff in diffs}
     for diff in diffs:
         if diff.energy >= 1 and diff.max_hops >= 1:
             state[diff.number, diff.origin] = Delivery(0, diff.energy, -1)
             frontiers[diff.number] = [diff.origin]
-    t = 0
-    while any(frontiers.get(diff.number) and t + 1 < diff.max_hops for diff in diffs):
-        senders = [(diff, frontiers.get(diff.number, []) if t + 1 < diff.max_hops else []) for diff in diffs]
-        frontiers, _ = synchronous_round(graph, senders, rules, state, counts, t, lambda held, t=t: t + 1)
+    while True:
+        senders = [
+            (diff, frontiers[diff.number])
+            for diff in diffs
+            if frontiers.get(diff.number) and ran[diff.number] + 1 < diff.max_hops
+        ]
+        if not senders:
+            break
+        hops = {diff.number: ran[diff.number] + 1 for diff, _ in senders}
+        frontiers, _ = synchronous_round(graph, senders, rules, state, counts, ran, lambda d, held, hops=hops: hops[d])
+        for diff, _ in senders:
+            ran[diff.number] += 1
         counts.rounds += 1
-        t += 1
     while sweep:
         senders = [
             (diff, [v for d, v in sorted(state) if d == diff.number and state[d, v].hop + 1 < diff.max_hops])
             for diff in diffs
         ]
-        _, offered = synchronous_round(graph, senders, rules, state, counts, t, lambda held: held.hop + 1)
+        _, offered = synchronous_round(graph, senders, rules, state, counts, ran, lambda d, held: held.hop + 1)
         if not offered:
             break
+        for diff in diffs:
+            ran[diff.number] += 1
         counts.sweeps += 1
-        t += 1
     return state, counts
 
 
-def synchronous_round(graph, senders, rules, state, counts, t, hop_from):
+def synchronous_round(graph, senders, rules, state, counts, ran, hop_from):
     """One round: every sender offers over its edges; return the next frontiers and whether anything was offered.
 
-    hop_from(sender's delivery) is the hop of a first arrival. Offers are judged against the round's start.
+    ran: the rounds and sweeps of each diff so far, by number; hop_from(diff number, sender's delivery) is the hop of a
+    first arrival. Offers are judged against the round's start.
     """
     offers: list[tuple[Diff, Edge, int]] = []
     for diff, nodes in senders:
@@ -200,7 +210,7 @@ def synchronous_round(graph, senders, rules, state, counts, t, hop_from):
 
     raised: dict[tuple[int, int], tuple[int, int]] = {}
     for diff, edge, energy in crossing:
-        if rules.loss and lost(rules, t, edge.source, edge.target, diff.number):
+        if rules.loss and lost(rules, ran[diff.number], edge.source, edge.target, diff.number):
             counts.lost += 1
             continue
         key = (diff.number, edge.target)
@@ -208,7 +218,8 @@ def synchronous_round(graph, senders, rules, state, counts, t, hop_from):
         if best is None or (energy, -edge.source) > (best[0], -best[1]):
             raised[key] = (energy, edge.source)
     hops = {
-        key: state[key].hop if key in state else hop_from(state[key[0], source]) for key, (_, source) in raised.items()
+        key: state[key].hop if key in state else hop_from(key[0], state[key[0], source])
+        for key, (_, source) in raised.items()
     }
     frontiers: dict[int, list[int]] = {}
     for (number, node), (energy, source) in raised.items():

@@ -19,6 +19,8 @@ from hyphae_gpu.state import (
     IndexArrays,
     KnownPairs,
     Resolved,
+    SceneChanges,
+    SceneTable,
     Supersessions,
     SwarmState,
 )
@@ -230,6 +232,28 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
             resolutions=[{"cells": [1], "reason": "superseded"}] * int(state.contradictions.open.sum()),
         ),
         superseded=Supersessions(losers=beaten, winners=cells[: len(beaten)].astype(np.int32)),
+        scenes=scenes(state, rng),
+    )
+
+
+def scenes(state: SwarmState, rng: np.random.Generator) -> SceneChanges:
+    """Two new scenes, one of them without a name; the oldest is no more, another is larger; some nodes move."""
+    first = state.next_scene
+    kept = state.scenes.numbers[1:2]
+    numbers = np.concatenate([kept, np.array([first, first + 1], np.int32)])
+    nodes = np.flatnonzero(rng.random(len(state.nodes)) < 0.5).astype(np.int32)
+    now = rng.choice([-1, *numbers], len(nodes)).astype(np.int32)
+    moved = now != state.node_scenes[nodes]
+    return SceneChanges(
+        nodes=nodes[moved],
+        scenes=now[moved],
+        written=SceneTable(
+            numbers=numbers,
+            sizes=rng.integers(5, 99, len(numbers)).astype(np.int32),
+            epochs=np.concatenate([state.scenes.epochs[1:2], np.full(2, state.epoch + 1, np.int32)]),
+            names=[*(["larger, gr\u00f6\u00dfer"] * len(kept)), "rate, limits", ""],
+        ),
+        ended=state.scenes.numbers[:1],
     )
 
 
@@ -289,6 +313,19 @@ def after(state: SwarmState, done: Checkpoint) -> SwarmState:
     unresolved = np.concatenate([np.zeros(len(state.contradictions), np.bool_), raised.open])
     order = np.lexsort((b, a))
     new.contradictions = KnownPairs(a=a[order], b=b[order], open=unresolved[order])
+    new.node_scenes[done.scenes.nodes] = done.scenes.scenes
+    columns = ("numbers", "sizes", "epochs", "names")
+    table = {row[0]: row for row in zip(*(getattr(state.scenes, name) for name in columns), strict=True)}
+    table |= {row[0]: row for row in zip(*(getattr(done.scenes.written, name) for name in columns), strict=True)}
+    table = {number: row for number, row in sorted(table.items()) if number not in done.scenes.ended}
+    numbers, sizes, epochs, names = (list(column) for column in zip(*table.values(), strict=True))
+    new.scenes = SceneTable(
+        numbers=np.array(numbers, np.int32),
+        sizes=np.array(sizes, np.int32),
+        epochs=np.array(epochs, np.int32),
+        names=names,
+    )
+    new.next_scene = max(state.next_scene, int(done.scenes.written.numbers[-1]) + 1)
     return new
 
 

@@ -220,11 +220,12 @@ def test_an_export_holds_what_the_tables_hold(opened, tmp_path):
     assert nodes["created_at"].cast("int64").to_pylist() == state.nodes.created_at.tolist()
     assert tables["topology_edges"].num_rows == len(state.declared) + len(state.topology)
     assert tables["inbox"]["score"].to_pylist() != []
-    assert tables["contradictions"].num_rows == 0
+    assert tables["contradictions"].num_rows == 3
+    assert tables["scenes"]["id"].to_pylist() == ["scene-0", "scene-1"]
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="file"):
         store.export(tmp_path / "file")
 
 
 def test_an_empty_store_can_be_exported(opened, tmp_path: Path):
-    assert len(opened().export(tmp_path)) == 9
+    assert len(opened().export(tmp_path)) == 10

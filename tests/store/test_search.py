@@ -63,11 +63,13 @@ def test_filters_leave_the_best_of_what_they_let_through(opened, indexed):
 def test_a_scene_filter_keeps_its_cells(opened):
     store, vectors = filled(opened)
     with store._database.connect() as connection:
-        connection.execute("update knowledge_nodes set type = 'scene', layer = 1 where num = 0")
-        connection.execute("update knowledge_nodes set scene = 0 where num in (5, 6)")
-    found = store.search(vectors[5], limit=9, scene="c0")
+        connection.execute("insert into scenes values (3, 'scene-3', 'words', 2, 1, null), (4, 'scene-4', '', 0, 1, 2)")
+        connection.execute("update knowledge_nodes set scene = 3 where num in (5, 6)")
+    found = store.search(vectors[5], limit=9, scene="scene-3")
     assert [hit["id"] for hit in found] == ["c5", "c6"]
-    assert found[0]["scene"] == "c0"
+    assert found[0]["scene"] == "scene-3"
+    with pytest.raises(UsageError, match="no scene 'scene-4'"):
+        store.search(vectors[5], scene="scene-4")
 
 
 @pytest.mark.parametrize(

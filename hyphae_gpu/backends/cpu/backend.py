@@ -14,18 +14,8 @@ import torch
 
 from hyphae_gpu.backends.cpu import gate, losses, relax, resonance
 from hyphae_gpu.backends.cpu.graph import GraphOperations
-from hyphae_gpu.swarm import (
-    FLOW_LAW,
-    Adjacency,
-    Diffs,
-    Flow,
-    FlowLaw,
-    GossipCounts,
-    GossipRules,
-    Nodes,
-    Offers,
-    WaveState,
-)
+from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
+from hyphae_gpu.wave_state import Offers, WaveState
 
 _T = TypeVar("_T")
 Arrays = tuple[npt.NDArray[np.generic], ...]
@@ -60,7 +50,6 @@ class CpuBackend(GraphOperations):
         rules: GossipRules,
         state: WaveState,
         *,
-        rounds_done: int,
         rounds: int,
         sweep: bool = False,
     ) -> tuple[WaveState, Offers, GossipCounts]:
@@ -85,7 +74,7 @@ class CpuBackend(GraphOperations):
             ),
             _numpy(*(getattr(state, spec.name) for spec in fields(state))),
             ((rules.sigma_min, rules.cos_min), rules.fanout, keeps_closed),
-            (rounds_done, rounds, sweep),
+            (rounds, sweep),
             (_threshold(rules), _keys(rules), rules.epoch * relax.ROUND_LIMIT),
         )
         greatest_degree = int(adjacency.offsets.diff().max()) if len(nodes) else 0
@@ -128,12 +117,17 @@ class CpuBackend(GraphOperations):
         return torch.from_numpy(out)
 
     def losses(
-        self, rules: GossipRules, round_: int, sources: torch.Tensor, targets: torch.Tensor, diffs: torch.Tensor
+        self,
+        rules: GossipRules,
+        rounds: torch.Tensor,
+        sources: torch.Tensor,
+        targets: torch.Tensor,
+        diffs: torch.Tensor,
     ) -> torch.Tensor:
         """See `Backend.losses`."""
         out = np.empty(len(sources), np.bool_)
-        counter = rules.epoch * relax.ROUND_LIMIT + round_
-        _losses(_keys(rules), _threshold(rules), counter, *_numpy(sources, targets, diffs), out)
+        counters = rules.epoch * relax.ROUND_LIMIT + rounds
+        _losses(_keys(rules), _threshold(rules), *_numpy(counters, sources, targets, diffs), out)
         return torch.from_numpy(out)
 
     def resonance(
@@ -188,16 +182,20 @@ def _run_job(
     """Advance the diffs at `rows`, with fresh and larger buffers whenever they are full."""
     records, offers = _FIRST_RECORDS, _FIRST_RECORDS if limited else 0
     while len(rows):
-        sizes = np.empty(len(rows), np.int64)
-        out = (sizes, *(np.empty(records, kind) for kind in _STATE_KINDS))
+        sizes, ran = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        out = (sizes, ran, *(np.empty(records, kind) for kind in _STATE_KINDS))
         offered = tuple(np.empty(offers, kind) for kind in _OFFER_KINDS)
-        counts = np.zeros(5, np.int64)
+        counts = np.zeros(4, np.int64)
         done = _advance(rows, *arguments, scratch, out, offered, counts)
         if done < 0:
             raise RuntimeError(f"a diff reached {relax.ROUND_LIMIT} rounds in one epoch (spec 3.10)")
         used, rows = sizes[:done], rows[done:]
         filled = int(used.sum())
-        kept = (used, *(column[:filled].copy() if filled * 4 < records else column[:filled] for column in out[1:]))
+        kept = (
+            used,
+            ran[:done],
+            *(column[:filled].copy() if filled * 4 < records else column[:filled] for column in out[2:]),
+        )
         yield kept, tuple(column[: counts[relax.OFFERS]] for column in offered), counts
         if done == 0:
             records, offers = records * 4, offers * 4
@@ -207,9 +205,10 @@ def _gather(
     order: npt.NDArray[np.int64], parts: list[tuple[Arrays, Arrays, npt.NDArray[np.int64]]], diffs: int
 ) -> tuple[WaveState, Offers, GossipCounts]:
     """Put the jobs' states back into diff order."""
-    sizes = np.zeros(diffs, np.int64)
+    sizes, rounds = np.zeros(diffs, np.int64), np.zeros(diffs, np.int64)
     if diffs:
         sizes[order] = np.concatenate([kept[0] for kept, _, _ in parts])
+        rounds[order] = np.concatenate([kept[1] for kept, _, _ in parts])
     offsets = np.zeros(diffs + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     columns = tuple(np.empty(int(offsets[-1]), kind) for kind in _STATE_KINDS)
@@ -217,9 +216,9 @@ def _gather(
     for kept, _, _ in parts:
         rows = order[first : first + len(kept[0])]
         first += len(rows)
-        relax.place(rows, offsets, kept, columns)
+        relax.place(rows, offsets, (kept[0], *kept[2:]), columns)
     names = [spec.name for spec in fields(WaveState)]
-    state = WaveState(**dict(zip(names, map(torch.from_numpy, (offsets, *columns)), strict=True)))
+    state = WaveState(**dict(zip(names, map(torch.from_numpy, (offsets, rounds, *columns)), strict=True)))
     offered = (
         torch.from_numpy(np.concatenate([np.empty(0, kind), *(offers[i] for _, offers, _ in parts)]))
         for i, kind in enumerate(_OFFER_KINDS)
@@ -231,7 +230,6 @@ def _gather(
                 relaxations=int(part[relax.RELAXATIONS]),
                 gates=int(part[relax.GATES]),
                 lost=int(part[relax.LOST]),
-                rounds=int(part[relax.ROUNDS]),
             )
         )
     return state, Offers(**dict(zip([spec.name for spec in fields(Offers)], offered, strict=True))), counts

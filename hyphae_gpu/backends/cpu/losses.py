@@ -28,12 +28,12 @@ def philox_word(key_0, key_1, counter_0, counter_1, counter_2, counter_3):
 
 
 @njit(nogil=True, cache=True)
-def losses(keys, threshold, counter, sources, targets, diffs, out):
-    """Mark which transmissions of one round get lost.
+def losses(keys, threshold, counters, sources, targets, diffs, out):
+    """Mark which transmissions get lost.
 
-    keys uint64 [2], the seed's low and high words; threshold uint64, floor(loss * 2^32); counter int64,
-    epoch * 4096 + t; sources, targets int32 and diffs int64 [m]; out bool [m].
+    keys uint64 [2], the seed's low and high words; threshold uint64, floor(loss * 2^32); counters int64
+    [m], epoch * 4096 + t; sources, targets int32 and diffs int64 [m]; out bool [m].
     """
     for i in range(out.size):
-        word = philox_word(keys[0], keys[1], counter, sources[i], targets[i], diffs[i])
+        word = philox_word(keys[0], keys[1], counters[i], sources[i], targets[i], diffs[i])
         out[i] = word < threshold

@@ -24,7 +24,7 @@ UNKNOWN, CLOSED, OPEN = 0, -1, -2
 #: Rounds and sweeps of one diff in one epoch (spec 3.10).
 ROUND_LIMIT = 4096
 #: What `advance` counts, by place in its `counts`.
-RELAXATIONS, GATES, LOST, ROUNDS, OFFERS = 0, 1, 2, 3, 4
+RELAXATIONS, GATES, LOST, OFFERS = 0, 1, 2, 3
 
 #: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; its score, a float64;
 #: the round in which an offer of its own did not arrive.
@@ -246,7 +246,7 @@ def _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, co
 @njit(nogil=True, cache=True)
 def _load(b, state, scratch):
     """Put a diff's state into the nodes' words and records, and its fresh nodes into the frontier."""
-    s_offsets, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
+    s_offsets, _, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
     energy, records, scores, touched, front = scratch[:5]
     sizes = scratch[12]
     first, last = s_offsets[b], s_offsets[b + 1]
@@ -265,7 +265,7 @@ def _load(b, state, scratch):
 @njit(nogil=True, cache=True)
 def _store(at, keep_closed, sweep, bits, scratch, out):
     """Write the touched nodes, or only the reached ones, at `at` in node order; return how many, -1 without room."""
-    _, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
+    _, _, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
     energy, records, scores, touched, _, spare, listed = scratch[:7]
     sizes = scratch[12]
     size = 0
@@ -288,20 +288,20 @@ def _store(at, keep_closed, sweep, bits, scratch, out):
 
 @njit(nogil=True, cache=True)
 def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, out, offers, counts):
-    """Run up to `timing[1]` rounds of the diffs at `rows`; append their states to `out`; return how many fitted.
+    """Run up to `timing[0]` rounds of the diffs at `rows`; append their states to `out`; return how many fitted.
 
     graph: offsets int64 [n + 1], targets, costs int32, types int8, bandwidths int32 (spec 2.8; unlimited edges are
         crossed at once, offers over limited ones are appended to `offers` and left to the caller).
     nodes: images int8 [n, d], marks float64 [n, 2] (`marks_of`), interests float32 [m, 9].
     diffs: numbers int64, images int16 [b, d], lengths float64, knowledge_types int8, saliences float64, max_hops int32.
-    state: offsets int64 [b + 1] and, per (diff, node) in node order, nodes, energies (or CLOSED, OPEN), hops,
-        parents int32, scores float64, fresh bool: in the frontier (it rose in the last round; in a sweep also: an offer
-        of its own did not arrive).
+    state: offsets int64 [b + 1], rounds int64 [b] that each diff has run and, per (diff, node) in node order, nodes,
+        energies (or CLOSED, OPEN), hops, parents int32, scores float64, fresh bool: in the frontier (it rose in
+        the last round; in a sweep also: an offer of its own did not arrive).
     rules: (sigma_min, cos_min) float64, fanout int64, keep_closed bool: whether `out` gets unreached nodes too.
-    timing: rounds run before this call, rounds to run now, whether they are sweeps (spec 7.2).
+    timing: rounds to run, whether they are sweeps (spec 7.2).
     losses: threshold uint64 (0: none), key words uint64 [2], epoch * 4096 as int64.
-    out: sizes int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge int64,
-        source, target, energy int32), with room; counts int64 [5]: see RELAXATIONS and the rest.
+    out: sizes, rounds int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge
+        int64, source, target, energy int32), with room; counts int64 [4]: see RELAXATIONS and the rest.
     Returns the number of rows done: fewer than asked where room ran out, -1 where a diff reached 4,096 rounds.
     """
     max_hops = diffs[5]
@@ -309,7 +309,7 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
     front, front_energy, upcoming = scratch[4:7]
     sizes = scratch[12]
     exact = losses[0] > 0 or rules[2]
-    sweep = timing[2]
+    most, sweep = timing
     bits = 0
     while (energy.size - 1) >> bits > 0:
         bits += 1
@@ -324,8 +324,9 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         first_offer = sizes[_APPENDED]
         sizes[_NOW] += 1
         _load(b, state, scratch)
-        t, fits = timing[0], True
-        while fits and sizes[_FRONT] > 0 and (sweep or t + 1 < max_hops[b]) and t - timing[0] < timing[1]:
+        first, fits = state[1][b], True
+        t = first
+        while fits and sizes[_FRONT] > 0 and (sweep or t + 1 < max_hops[b]) and t - first < most:
             if t >= ROUND_LIMIT:
                 return -1
             sizes[_NOW] += 1
@@ -345,11 +346,10 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         if size < 0:
             sizes[_APPENDED] = first_offer
             break
-        out[0][i] = size
+        out[0][i], out[1][i] = size, t
         written += size
-        for place in range(ROUNDS):
+        for place in range(OFFERS):
             counts[place] += step[place]
-        counts[ROUNDS] = max(counts[ROUNDS], t)
     else:
         i = rows.size
     counts[OFFERS] = sizes[_APPENDED]

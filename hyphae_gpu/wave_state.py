@@ -1,0 +1,57 @@
+"""Where the diffs of a wave stand between rounds: what a backend takes and gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+
+from hyphae_gpu.columns import Columns, column
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WaveState(Columns):
+    """Where the diffs of a wave stand after some rounds: one record a (diff, node) looked at, diff by diff, by node.
+
+    offsets int64 [b + 1] by row of the `Diffs` it belongs to; rounds int64 [b]: the rounds and sweeps that each diff
+    has run in this epoch (spec 3.10); nodes int32; energies int32, or one of `CLOSED`, `OPEN` for a node that was not
+    reached; hops, parents int32; scores float64; fresh bool: the node is in the frontier.
+    """
+
+    CLOSED = -1
+    OPEN = -2
+
+    offsets: torch.Tensor = column(torch.int64, free=True)
+    rounds: torch.Tensor = column(torch.int64, free=True)
+    nodes: torch.Tensor = column(torch.int32)
+    energies: torch.Tensor = column(torch.int32)
+    hops: torch.Tensor = column(torch.int32)
+    parents: torch.Tensor = column(torch.int32)
+    scores: torch.Tensor = column(torch.float64)
+    fresh: torch.Tensor = column(torch.bool)
+
+    def rows(self) -> torch.Tensor:
+        """Return each record's diff row, int64."""
+        sizes = self.offsets.diff()
+        return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Offers(Columns):
+    """Offers of one round over edges with a bandwidth that would raise their receivers, in no order (spec 2.8).
+
+    rows int64, diff rows; edges int64, places in the adjacency; sources, targets, energies int32.
+    """
+
+    rows: torch.Tensor = column(torch.int64)
+    edges: torch.Tensor = column(torch.int64)
+    sources: torch.Tensor = column(torch.int32)
+    targets: torch.Tensor = column(torch.int32)
+    energies: torch.Tensor = column(torch.int32)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: torch.Tensor) -> Offers:
+        """Return the offers at these rows; a bool mask keeps the order."""
+        return Offers(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
