@@ -199,6 +199,14 @@ def test_epoch_tells_every_stage_and_decides_alike_on_one_and_two_threads(
     assert not list(tmp_path.glob("hyphae-bench-*"))
 
 
+def test_resonance_agrees_with_products_of_scipy(bench: Callable[..., Run]) -> None:
+    arguments = ("resonance", "--nodes", "600", "--dimension", "33", "--diffs", "40", "--repeat", "1", "--sample", "9")
+    one, two = bench(*arguments, "--threads", "1", "2").rows(2)
+    assert one["resonant"] == two["resonant"] > 40
+    assert one["deliveries"] > one["resonant"]
+    assert one["peers"]["scipy"]["diffs"] == 9
+
+
 def test_help_names_every_case_and_a_missing_file_name_is_refused() -> None:
     path = os.pathsep.join([str(SCRIPTS), str(SCRIPTS.parent)])
     command = [sys.executable, "-m", "benchmarks"]
@@ -210,7 +218,7 @@ def test_help_names_every_case_and_a_missing_file_name_is_refused() -> None:
         timeout=300,
         check=True,
     )
-    assert all(case in told.stdout for case in ("propagate", "topology", "checkpoint", "epoch"))
+    assert all(case in told.stdout for case in ("propagate", "resonance", "scenes", "topology", "checkpoint", "epoch"))
     refused = subprocess.run(
         [*command, "epoch"],
         env=os.environ | {"PYTHONPATH": path},

@@ -13,7 +13,7 @@ from benchmarks.result import DifferentError, table
 from benchmarks.timing import say
 from hyphae_gpu.config import available_cores
 
-CASES = ("propagate", "scenes", "topology", "checkpoint", "epoch")
+CASES = ("propagate", "resonance", "scenes", "topology", "checkpoint", "epoch")
 
 
 def main(arguments: list[str]) -> int:
