@@ -97,7 +97,11 @@ def _row(graph: Graph, diffs: Diffs, threads: int, arguments: argparse.Namespace
         ),
         "peers": {
             "scipy": runs["scipy"].facts()
-            | {"diffs": len(few), "ratio": runs["scipy"].seconds / runs["resonance of the sample"].seconds}
+            | {
+                "equal": True,
+                "diffs": len(few),
+                "ratio": runs["scipy"].seconds / runs["resonance of the sample"].seconds,
+            }
         },
         "equal": True,
         "load_average": load_average(),
