@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,6 +55,7 @@ class Waves:
     made: list[DiffTable] = field(default_factory=list)
     ended: list[I64] = field(default_factory=list)
     raised: list[ContradictionTable] = field(default_factory=list)
+    met_after: Counter[int] = field(default_factory=Counter)
     superseded: list[Supersessions] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -107,6 +109,7 @@ class Waves:
         )
         state.contradictions = with_raised(state.contradictions, verdict.raised)
         self.raised.append(verdict.raised)
+        self.met_after.update(verdict.hops.tolist())
         speaking = verdict.speaking[~self._spoken[verdict.speaking]]
         self._spoken[speaking] = True
         life = {"ttl_epochs": settings.ttl_epochs, "max_hops": settings.max_hops}
