@@ -155,8 +155,18 @@ class Engine:
         with clock.stage("topology"):
             topology = self._refresh(live, pairs)
         with clock.stage("scenes"):
-            ratio, graph = settings.resolution_ratio, (self._images, self._lengths, saliences, live, topology.adjacency)
-            scenes = next_scenes(state, *graph, resolution=ratio, backend=self.backend, texts=self.texts)
+            scenes = next_scenes(
+                state,
+                self._images,
+                self._lengths,
+                saliences,
+                live,
+                topology.adjacency,
+                updated=changed,
+                resolution=settings.resolution_ratio,
+                backend=self.backend,
+                texts=self.texts,
+            )
         self.progress.stage(f"epoch {number}: gossip")
         silent = int((~live[state.diffs.origins]).sum())
         waves = Waves(
@@ -291,6 +301,7 @@ class Engine:
         return {
             **asdict(waves.tally.counts),
             "waves": waves.count,
+            "met_after": {str(hop): count for hop, count in sorted(waves.met_after.items())},
             "live_diffs": len(self.state.diffs),
             "silent_diffs": silent,
             "live_cells": int(waves.live.sum()),

@@ -20,11 +20,15 @@ def next_scenes(
     live: Flags,
     adjacency: Adjacency,
     *,
+    updated: Flags,
     resolution: tuple[int, int],
     backend: Backend,
     texts: Texts | None,
 ) -> SceneChanges:
-    """Find the scenes of the next epoch's graph (`scenes.crystallise`), make them the state's, return what changed."""
+    """Find the scenes of the next epoch's graph (`scenes.crystallise`), make them the state's, return what changed.
+
+    updated bool [n]: the nodes that rows have given another content since the last epoch.
+    """
     found = crystallise(
         state.nodes,
         images,
@@ -37,15 +41,16 @@ def next_scenes(
         resolution=resolution,
         backend=backend,
     )
-    return record_scenes(state, found, texts)
+    return record_scenes(state, found, updated, texts)
 
 
-def record_scenes(state: SwarmState, found: Scenes, texts: Texts | None) -> SceneChanges:
+def record_scenes(state: SwarmState, found: Scenes, updated: Flags, texts: Texts | None) -> SceneChanges:
     """Make the scenes of the next epoch those of the state, and return what changed.
 
-    Scenes whose cells changed get a new name, where there are `texts` to make one of.
+    Scenes whose cells changed or were updated get a new name, where there are `texts` to make one of.
     """
     epoch = state.epoch + 1
+    changed = found.changed | np.isin(found.numbers, found.of_nodes[updated])
     before = state.scenes
     known = np.isin(found.numbers, before.numbers)
     places = np.searchsorted(before.numbers, found.numbers[known])
@@ -53,7 +58,7 @@ def record_scenes(state: SwarmState, found: Scenes, texts: Texts | None) -> Scen
     names[known] = np.array(before.names, object)[places]
     epochs[known] = before.epochs[places]
     if texts is not None:
-        names[found.changed] = name_scenes(found.offsets, found.cells, found.changed, texts)
+        names[changed] = name_scenes(found.offsets, found.cells, changed, texts)
 
     now = SceneTable(numbers=found.numbers, sizes=found.sizes, epochs=epochs, names=names.tolist())
     moved = np.flatnonzero(state.node_scenes != found.of_nodes).astype(np.int32)
@@ -61,10 +66,10 @@ def record_scenes(state: SwarmState, found: Scenes, texts: Texts | None) -> Scen
         nodes=moved,
         scenes=found.of_nodes[moved],
         written=SceneTable(
-            numbers=now.numbers[found.changed],
-            sizes=now.sizes[found.changed],
-            epochs=now.epochs[found.changed],
-            names=names[found.changed].tolist(),
+            numbers=now.numbers[changed],
+            sizes=now.sizes[changed],
+            epochs=now.epochs[changed],
+            names=names[changed].tolist(),
         ),
         ended=before.numbers[~np.isin(before.numbers, now.numbers)],
     )
