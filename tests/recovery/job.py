@@ -27,7 +27,7 @@ from hyphae_gpu import cli
 
 PATIENCE_SECONDS = 120.0
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload([__name__])
+_FORKS.set_forkserver_preload([__name__, f"{__package__}.warm"])
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -66,10 +68,12 @@ def strike(folder: Path, step: int, after_seconds: float) -> int | None:
     return run.begun[-1] if code else None
 
 
-def forget(home: Path) -> None:
-    """Empty the project, so that the next job begins at the beginning on a server that was made before."""
+@contextmanager
+def served(home: Path) -> Iterator[str]:
+    """Hold the folder's server; the project is emptied in the end, so that the next job begins at the beginning."""
     server = EmbeddedServer(home)
     try:
+        yield server.conninfo
         with psycopg.connect(server.conninfo, autocommit=True) as connection:
             connection.execute("drop schema if exists hyphae_default cascade")
     finally:
@@ -80,26 +84,22 @@ def finish_and_compare(folder: Path, step: int, undisturbed) -> None:
     """Look at the store that the kill left, finish the job, and compare with the undisturbed one's."""
     home = folder / "hyphae-data"
     await_no_server(home)
-    server = EmbeddedServer(home)
-    try:
-        found = snapshot(server.conninfo)
+    with served(home) as conninfo:
+        found = snapshot(conninfo)
         check_whole(found)
         assert any(differences(found, state) == [] for state in undisturbed.states), "between two transactions"
         job.done(folder, job.remaining(step, len(found["epochs"])))
-        ended = snapshot(server.conninfo)
+        ended = snapshot(conninfo)
         check_whole(ended)
         assert differences(ended, undisturbed.states[-1]) == []
-    finally:
-        server.close()
     assert server_is_gone(home)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the job's rows and a server that has run before."""
+    """A folder with the job's rows, whose server has run before."""
     folder = tmp_path_factory.mktemp("killed")
     rows.write(folder)
-    forget(folder / "hyphae-data")
     return folder
 
 
@@ -107,13 +107,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def paces(place: Path, undisturbed) -> list[float]:
     """How many seconds each command of the job takes when nobody disturbs it."""
     begun = []
+    with served(place / "hyphae-data"):
+        pass
     with job.started(place, job.remaining(0, 0)) as run:
         while run.process.exitcode is None:
             if run.listen(job.PATIENCE_SECONDS):
                 begun.append(time.monotonic())
         assert run.wait() == 0
     begun.append(time.monotonic())
-    forget(place / "hyphae-data")
+    with served(place / "hyphae-data"):
+        pass
     assert len(begun) == len(job.STEPS) + 1
     return [after - before for before, after in pairwise(begun)]
 
@@ -132,8 +135,7 @@ def test_whenever_it_is_killed_nothing_is_lost_doubled_or_left_running(step, pla
         after_seconds = paces[step] * (kill + draw.random()) / KILLS[step] if kill else 0.0
         while (struck := strike(folder, step, after_seconds)) is None:
             # The last command was faster than when it was measured, and nothing was killed.
-            forget(folder / "hyphae-data")
             after_seconds *= 0.7
+            finish_and_compare(folder, len(job.STEPS), undisturbed)
         assert struck >= step
         finish_and_compare(folder, struck, undisturbed)
-        forget(folder / "hyphae-data")
