@@ -237,3 +237,26 @@ def test_made_vectors_are_unit_vectors_and_repeat(module: Callable[[str], Module
     assert one.dtype == np.float32
     assert np.array_equal(one, other)
     assert np.allclose(np.linalg.norm(one, axis=1), 1, atol=1e-5)
+
+
+def test_scenes_agrees_with_numpy_on_a_made_graph(bench: Callable[..., Run]) -> None:
+    rows = bench("scenes", "--nodes", "700", "--threads", "1", "2", "--repeat", "1", "--peers", "numpy").rows(4)
+    assert [(row["resolution"], row["threads"]) for row in rows] == [(2, 1), (2, 2), (4, 1), (4, 2)]
+    assert all(row["scenes"] > 3 and row["coverage"] > 0.9 for row in rows)
+
+
+def test_scenes_of_labelled_data_stand_beside_density_and_centroids(bench: Callable[..., Run], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 6, 240)
+    vectors = (np.eye(8)[labels] + 0.2 * rng.normal(size=(240, 8))).astype(np.float16)
+    np.save(tmp_path / "banking77.minilm.npy", vectors)
+    lines = [json.dumps({"label": f"intent {label}"}) for label in labels]
+    (tmp_path / "banking77.jsonl").write_text("\n".join(lines))
+    given = ("--data", str(tmp_path), "--sets", "banking77", "--nodes", "--resolution", "1", "--repeat", "1")
+    done = bench("scenes", *given, "--threads", "1", "--peers", "numpy", "hdbscan", "kmeans")
+    [row] = done.result["rows"]
+    assert (done.code, row["data"], row["equal"]) == (0, "banking77", True)
+    assert row["peers"]["kmeans"]["scenes"] == 6
+    assert row["peers"].keys() == {"numpy", "hdbscan", "kmeans"}
+    assert min(row["nmi"], row["ari"], row["peers"]["kmeans"]["ari"]) > 0.8
+    assert row["topology_seconds"] > 0
