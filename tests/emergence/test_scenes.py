@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.emergence.scenes import Links, Scenes, communities, crystallise, kept_numbers, nearest_rows
+from hyphae_gpu.emergence.scenes import Links, Scenes, communities, crystallise, kept_numbers, nearest_rows, scene_links
 from hyphae_gpu.linking import cells as cells_of
 from hyphae_gpu.linking import link
 from hyphae_gpu.swarm import Adjacency, Edges
@@ -19,6 +21,7 @@ from tests.graphs import adjacency_of
 from tests.oracles import scenes as oracle
 from tests.oracles.cosine import cosine
 
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 RESOLUTIONS = [(2, 1), (1, 1), (4, 1), (1, 3), (7, 5)]
 
 
@@ -289,3 +292,24 @@ def test_a_world_without_cells_has_no_scenes() -> None:
     assert len(found) == 0
     assert (found.of_nodes == -1).all()
     assert found.following == 0
+
+
+@pytest.mark.parametrize("resolution", [(2, 1), (4, 1)])
+def test_scenes_of_real_proposals_equal_the_rule(resolution: tuple[int, int]) -> None:
+    file = DATA / "kep.minilm.npy"
+    if not file.is_file():
+        pytest.skip(f"the shared data lacks {file}: scenes of real vectors go untested")
+    vectors = np.load(file).astype(np.float32)
+    images, edges = quantise(vectors), link(vectors)
+    adjacency, numbers = adjacency_of(edges, len(vectors)), list(range(len(vectors)))
+    cells = np.arange(len(vectors), dtype=np.int32)
+    links = scene_links(cells, images, lengths(images), adjacency, CpuBackend(2))
+    found = communities(links, cells.astype(np.int64), resolution, CpuBackend(2))
+
+    columns = (edges.sources, edges.targets, edges.kinds, edges.weights)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    plain = oracle.links_of(images.tolist(), rows, set(numbers))
+    assert links.weights.sum() == sum(plain.values())
+    expected = oracle.communities(numbers, plain, *resolution)
+    assert found.tolist() == [expected[number] for number in numbers]
+    assert len(set(expected.values())) > 10
