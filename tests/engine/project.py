@@ -14,12 +14,15 @@ from hyphae_gpu.state import (
     SETTLED,
     AccessLog,
     Checkpoint,
+    ContradictionTable,
     DiffTable,
     EdgeTable,
     InboxKeys,
     InboxTable,
     IndexArrays,
+    KnownPairs,
     NodeTable,
+    Resolved,
     SceneTable,
     SwarmState,
 )
@@ -43,6 +46,9 @@ _NODE = {
     "pending": (np.int8, PENDING_SILENT),
     "radii": (np.float64, np.nan),
     "quarantined": (np.bool_, False),
+    "claim_subjects": (np.int32, -1),
+    "claim_values": (np.int32, -1),
+    "stances": (np.float32, np.nan),
 }
 _SCENE = {"numbers": np.int32, "sizes": np.int32, "epochs": np.int32}
 _DIFF = (
@@ -58,6 +64,8 @@ class Project:
     def __init__(self, dimension: int = 3) -> None:
         self.dimension = dimension
         self.numbers: dict[str, int] = {}
+        self.words: dict[str, int] = {}
+        self.contradictions: dict[tuple[int, int], dict[str, Any]] = {}
         self.nodes: list[dict[str, Any]] = []
         self.accesses: set[tuple[int, int, int]] = set()
         self.declared: dict[tuple[int, int, int], tuple[Any, ...]] = {}
@@ -104,6 +112,8 @@ class Project:
         salience: float = 0.9,
         at: int = START,
         supersedes: str | None = None,
+        claim: tuple[str, str] | None = None,
+        stance: float = np.nan,
         silent: bool = False,
     ) -> int:
         """A row of a cell, new or given again with other content."""
@@ -112,6 +122,9 @@ class Project:
             "knowledge_types": KnowledgeType[kind.upper()],
             "saliences": salience,
             "makers": -1 if by is None else self.numbers[by],
+            "claim_subjects": self._code(claim[0]) if claim else -1,
+            "claim_values": self._code(claim[1]) if claim else -1,
+            "stances": stance,
         }
         if name in self.numbers:
             node = self.nodes[self.numbers[name]]
@@ -126,6 +139,9 @@ class Project:
         if supersedes is not None and self.nodes[self.numbers[supersedes]]["superseded_by"] < 0:
             self.nodes[self.numbers[supersedes]]["superseded_by"] = self.numbers[name]
         return self.numbers[name]
+
+    def _code(self, word: str) -> int:
+        return self.words.setdefault(word, len(self.words))
 
     def access(self, agent: str, cell: str, at: int = START) -> None:
         self.accesses.add((self.numbers[agent], self.numbers[cell], at))
@@ -162,10 +178,17 @@ class Project:
             sequences=sequences,
             delivered=InboxKeys(agents=keys[:, 0].astype(np.int32), diffs=keys[:, 1], vias=keys[:, 2].astype(np.int32)),
             index=self.index,
+            contradictions=self._known_pairs(),
             scenes=self._scene_table(),
             next_scene=max(self.scenes, default=-1) + 1,
             node_scenes=np.array([self.home.get(node, -1) for node in range(count)], np.int32),
         )
+
+    def _known_pairs(self) -> KnownPairs:
+        pairs = sorted(self.contradictions)
+        columns = np.array(pairs, np.int32).reshape(-1, 2)
+        unresolved = np.array([self.contradictions[pair]["open"] for pair in pairs], np.bool_)
+        return KnownPairs(a=columns[:, 0].copy(), b=columns[:, 1].copy(), open=unresolved)
 
     def _scene_table(self) -> SceneTable:
         alive = [row for _, row in sorted(self.scenes.items()) if not row["ended"]]
@@ -191,7 +214,7 @@ class Project:
             self.nodes[node]["last_access"] = at
         for diff in self.diffs.values():
             diff["ttl"] = max(0, diff["ttl"] - 1)
-        for number in done.ended_diffs.tolist():
+        for number in set(done.ended_diffs.tolist()) - set(done.new_diffs.numbers.tolist()):
             self.diffs[number]["ttl"] = 0
         for diff in records(done.new_diffs):
             assert diff["numbers"] not in self.diffs
@@ -199,6 +222,13 @@ class Project:
         for key in edge_rows(done.removed_edges):
             del self.topology[key]
         self.topology |= edge_rows(done.written_edges)
+        for row in records(done.contradictions):
+            assert (row["a"], row["b"]) not in self.contradictions, "a contradiction was raised twice"
+            self.contradictions[row["a"], row["b"]] = row | {"epoch": done.epoch}
+        for row in records(done.resolved):
+            known = self.contradictions[row["a"], row["b"]]
+            assert known["open"], "a contradiction was resolved twice"
+            known |= {"open": False, "resolutions": row["resolutions"]}
         for loser, winner in zip(done.superseded.losers.tolist(), done.superseded.winners.tolist(), strict=True):
             self.nodes[loser] |= {"superseded_by": winner, "told_superseded": winner}
         self.home |= dict(zip(done.scenes.nodes.tolist(), done.scenes.scenes.tolist(), strict=True))
@@ -226,6 +256,11 @@ class Project:
         mine.sort(key=lambda entry: (entry["epoch"], entry["vias"], entry["places"]))
         return [(names[self.diffs[entry["diffs"]]["origins"]], names.get(entry["vias"], "gossip")) for entry in mine]
 
+    def raised(self) -> dict[tuple[str, str], tuple[int, bool]]:
+        """The contradictions, as (cell, cell) by number -> (epoch, open)."""
+        names = {number: name for name, number in self.numbers.items()}
+        return {(names[a], names[b]): (row["epoch"], row["open"]) for (a, b), row in self.contradictions.items()}
+
     def alive(self) -> list[tuple[str, int, int]]:
         """The live diffs, as (origin, diff type, epochs left), by number."""
         names = {number: name for name, number in self.numbers.items()}
@@ -236,10 +271,11 @@ class Project:
         ]
 
 
-def records(table: DiffTable | InboxTable) -> list[dict[str, Any]]:
+def records(table: DiffTable | InboxTable | ContradictionTable | Resolved) -> list[dict[str, Any]]:
     """A table's rows as dicts of Python values."""
     apart = ("path_offsets", "paths")
-    columns = {spec.name: getattr(table, spec.name).tolist() for spec in fields(table) if spec.name not in apart}
+    given = {spec.name: getattr(table, spec.name) for spec in fields(table) if spec.name not in apart}
+    columns = {name: column if isinstance(column, list) else column.tolist() for name, column in given.items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
