@@ -192,17 +192,21 @@ class TestNoLookAhead:
         assert [cell for cell, _, _ in told] == [28, 29, 30] * 2
         assert told[:3] == told[3:]
 
-    def test_an_epochs_reviews_are_not_in_its_own_graph(self, kep, reviewed, monkeypatch):
-        seen = []
-        monkeypatch.setattr(kep.inboxes, "run_epochs", lambda project, settings, as_of: seen.append(project.load()))
+    def test_an_epochs_reviews_are_told_in_the_next_one(self, kep, reviewed, monkeypatch):
         monkeypatch.setattr(kep.inboxes, "EPOCH", 10 * kep.dataset.DAY)
-        monkeypatch.setattr(kep.inboxes, "EARLIER_PROPOSALS", 0)
         study = kep.studies.reviews(reviewed, earlier=0)
-        for number, epoch in enumerate(kep.inboxes.opened(study, reviewed.vectors, kep.replay.SETTINGS)):
-            log = seen[-1].accesses
-            fresh = log.cells >= len(study.people) + (11 if number == 0 else 11 + 10 * number)
-            assert set(log.agents[fresh]) <= {study.people.index("ann"), study.people.index("fay")}
-            assert not any(study.people[agent] == "ann" for agent in epoch.concerning)
+        told, accesses = 0, set()
+        for epoch in kep.inboxes.epochs(study):
+            for row in kep.inboxes.rows(study, reviewed.vectors, epoch, told):
+                cell = int((row["cell"] if row["kind"] == "access" else row["id"]).removeprefix("cell "))
+                if row["kind"] == "access":
+                    assert cell < epoch.first
+                    accesses.add((row["agent"], cell))
+                else:
+                    assert epoch.first <= cell < epoch.cells
+                    assert row["agent"] in ("ann", "fay")
+            told = epoch.told
+        assert len(accesses) == len(study.at) - 3 * 10, "all but the last epoch's ten proposals' three roles each"
 
 
 class TestRankings:
@@ -275,12 +279,12 @@ class TestInboxes:
             kep.inboxes.EQUAL: (1, 2, 3),
         }
 
-    def test_the_whole_engine_fills_them(self, kep, reviewed, monkeypatch):
+    def test_the_whole_engine_fills_them(self, kep, reviewed, monkeypatch, tmp_path):
         monkeypatch.setattr(kep.inboxes, "EPOCH", 10 * kep.dataset.DAY)
         monkeypatch.setattr(kep.inboxes, "EARLIER_PROPOSALS", 10)
         study = kep.studies.reviews(reviewed, earlier=0)
         settings = kep.replay.SETTINGS.model_copy(update={"sigma_min": 0.0, "cos_min": 0.0, "threads": 1})
-        epochs = list(kep.inboxes.opened(study, reviewed.vectors, settings))
+        epochs = kep.inboxes.opened(study, reviewed.vectors, settings, tmp_path)
         assert len(epochs) == 3
         for epoch in epochs:
             assert any(epoch.ours.values())

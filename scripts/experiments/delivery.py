@@ -8,21 +8,19 @@ from the first author's, who made it.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.dataset import DAY, SECOND, Dataset
+from experiments.intake import Intake
 from experiments.replay import SETTINGS
 from experiments.studies import REVIEWS_BEFORE
 from hyphae_gpu.engine import run_epochs
-from hyphae_gpu.ingest import read_rows
 from hyphae_gpu.store import open_store
-from hyphae_gpu.store.project import Store
 
 EPOCHS, SPAN = 3, 120 * DAY
 #: What agents declare in the second run.
@@ -92,29 +90,6 @@ def accesses(data: Dataset, times: Sequence[int], numbers: Sequence[int]) -> Ite
     for number in numbers:
         for name in roles(data, number):
             yield {"kind": "access", "agent": name, "cell": data.proposals[number].id, "at": times[number] / SECOND}
-
-
-@dataclass
-class Intake:
-    """Rows into a store as `hyphae-gpu ingest` takes them; agents come with the first row that names them."""
-
-    store: Store
-    folder: Path
-    interests: dict[str, float]
-    known: dict[str, None] = field(default_factory=dict)
-
-    def write(self, rows: Iterable[dict[str, Any]], *, silent: bool = False) -> None:
-        """Write rows; silently: as history, of which no news spreads."""
-        rows = list(rows)
-        new = dict.fromkeys(row["agent"] for row in rows if "agent" in row and row["agent"] not in self.known)
-        self.known |= new
-        declared = {"interests": self.interests} if self.interests else {}
-        rows += [{"kind": "agent", "id": name} | declared for name in new]
-        if rows:
-            file = self.folder / "rows.jsonl"
-            file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-            read = read_rows([file], known=self.store.known(), embed=None, kind=None, now=0)
-            self.store.write_rows(read, diffs=not silent)
 
 
 def run(data: Dataset, interests: dict[str, float], folder: Path, project: str) -> list[list[dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -54,11 +55,11 @@ class Job:
 
 
 def jobs(*, ablations: bool) -> list[Job]:
-    """Return what is to be run, the longest first."""
+    """Return what is to be run."""
     ways = WAYS if ablations else WAYS[:1]
     ranked = [Job(study=REVIEWS, way=way) for way in ways]
     ranked += [Job(study=TOUCHES, way=way) for way in ways if not way.study]
-    return ranked + [Job(study=study, inboxes=True) for study in STUDIES]
+    return [*(Job(study=study, inboxes=True) for study in STUDIES), *ranked]
 
 
 def done(folder: Path, wanted: list[Job], workers: int) -> Iterable[tuple[Job, Any]]:
@@ -72,7 +73,8 @@ def _run(folder: Path, job: Job) -> Judged | list[inboxes.Opened]:
     study = STUDIES[job.study](data, **job.way.study)
     settings = SETTINGS.model_copy(update={"threads": 1} | job.way.settings)
     if job.inboxes:
-        return list(inboxes.opened(study, data.vectors, settings))
+        with tempfile.TemporaryDirectory(prefix="kep-") as room:
+            return inboxes.opened(study, data.vectors, settings, Path(room))
     rules = RULES if job.way == BY_THE_RULE else RULES[:1]
     backend = CpuBackend(threads=1)
     return judge(backend, study, data.vectors, rules=rules, settings=settings, variation=job.way.variation)
