@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -21,6 +22,8 @@ settings.load_profile("hyphae")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu: needs a CUDA device; skipped without one, failed if HYPHAE_REQUIRE_GPU=1")
+    # A shell's background job ignores Ctrl-C, and so would every process that the tests start from there.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in list(os.environ):
         if name == "DATABASE_URL" or (name.startswith("HYPHAE_") and not name.startswith(KEPT)):
             del os.environ[name]
