@@ -88,15 +88,15 @@ class Meetings:
             return
         nodes = found.nodes.cpu().numpy()
         rows = np.flatnonzero(self._listening[nodes])
-        met = nodes[rows].astype(np.int64)
         which = diffs.rows_of(found.diffs[rows]).cpu().numpy()
-        types, origins = diffs.types.cpu().numpy()[which], diffs.origins.cpu().numpy()[which].astype(np.int64)
-        news = np.isin(types, (DiffType.CREATED, DiffType.UPDATED)) & (self._nodes.types[origins] == NodeType.CELL)
-        news &= self._listening[origins] & (origins != met)
-        keys, hops = _soonest(self._key(origins[news], met[news]), found.hops.cpu().numpy()[rows][news])
+        origins, met = diffs.origins.cpu().numpy()[which], nodes[rows]
+        meets = self._speaking(diffs)[which] & (origins != met)
         if self._verifier is None:
-            decided = _by_rule(self._nodes, *self._of(keys)) >= 0
-            keys, hops = keys[decided], hops[decided]
+            # Sorting is what costs here, so what no rule calls opposite goes before it.
+            chosen = np.flatnonzero(meets)
+            meets[chosen] = _by_rule(self._nodes, origins[chosen], met[chosen]) >= 0
+        hops = found.hops.cpu().numpy()[rows[meets]]
+        keys, hops = _soonest(self._key(origins[meets], met[meets]), hops)
         similarities = self._backend.cosines(self._images, self._lengths, *self._of(keys))
         near = similarities >= self._theta
         self._keys.append(keys[near])
@@ -109,7 +109,7 @@ class Meetings:
         keys, hops = _soonest(met, np.concatenate([np.zeros(0, np.int32), *self._hops]))
         first = np.unique(met, return_index=True)[1]
         similarities = np.concatenate([np.zeros(0), *self._similarities])[first]
-        fresh = ~np.isin(keys, self._key(known.a.astype(np.int64), known.b.astype(np.int64)))
+        fresh = ~np.isin(keys, self._key(known.a, known.b))
         keys, similarities, hops = keys[fresh], similarities[fresh], hops[fresh]
         a, b = self._of(keys)
         reasons = opposition(self._nodes, a, b, verifier=self._verifier, texts=self._texts)
@@ -122,8 +122,15 @@ class Meetings:
             hops=hops[opposed],
         )
 
-    def _key(self, one: I64, other: I64) -> I64:
-        keys: I64 = np.minimum(one, other) * len(self._nodes) + np.maximum(one, other)
+    def _speaking(self, diffs: Diffs) -> Flags:
+        """Return which diffs bring their cell before others: `created` and `updated` ones of cells that may oppose."""
+        origins = diffs.origins.cpu().numpy()
+        news = np.isin(diffs.types.cpu().numpy(), (DiffType.CREATED, DiffType.UPDATED))
+        speaking: Flags = news & (self._nodes.types[origins] == NodeType.CELL) & self._listening[origins]
+        return speaking
+
+    def _key(self, one: I32, other: I32) -> I64:
+        keys: I64 = np.minimum(one, other).astype(np.int64) * len(self._nodes) + np.maximum(one, other)
         return keys
 
     def _of(self, keys: I64) -> tuple[I32, I32]:
