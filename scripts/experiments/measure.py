@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from experiments import active, delivery, tables
+from experiments import active, delivery, passive, tables
 from experiments.dataset import Dataset
 from experiments.jobs import BY_THE_RULE, REVIEWS, STUDIES, TOUCHES, done, jobs
 from experiments.rank import ASKED, VIEWS, Judged
@@ -77,8 +77,10 @@ def _ranked(judged: Judged) -> dict[str, Any]:
         "concerned reached": concerned_reach,
         "rankings": {view: tables.rankings(judged.values[view]) for view in VIEWS},
         "differences": {view: tables.differences(judged, view) for view in VIEWS},
-        "experience": tables.changed(judged.experiences, (*CHANGED, "centroid + recent activity"), "candidates of"),
-        "resonance changed": tables.changed(judged.rules, CHANGED, "resonance"),
+        "experience": tables.changed(judged.experiences, (*CHANGED, passive.FUSED), "candidates of"),
+        "resonance changed": tables.changed(
+            {rule: judged.values[ASKED] | values for rule, values in judged.rules.items()}, CHANGED, "resonance"
+        ),
     }
 
 

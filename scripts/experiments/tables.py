@@ -39,8 +39,13 @@ def two(values: Figures, names: Sequence[str]) -> dict[str, Interval]:
 
 
 def changed(by_name: Mapping[str, Figures], names: Sequence[str], head: str) -> Rows:
-    """Return one row a change: figures of some rankings."""
-    return [{head: name} | two(values, names) for name, values in by_name.items()]
+    """Return one row a change: figures of some rankings, and the audience's paired lead over the best passive one."""
+    return [
+        {head: name}
+        | two(values, names)
+        | {f"lead, {measure}": lead for measure, (_, lead) in against_best_passive(values, active.AUDIENCE).items()}
+        for name, values in by_name.items()
+    ]
 
 
 def inboxes(epochs: Any) -> Rows:
