@@ -13,9 +13,10 @@ from hyphae_gpu.columns import Columns, column
 class WaveState(Columns):
     """Where the diffs of a wave stand after some rounds: one record a (diff, node) looked at, diff by diff, by node.
 
-    offsets int64 [b + 1] by row of the `Diffs` it belongs to; rounds int64 [b]: the rounds and sweeps that each diff
-    has run in this epoch (spec 3.10); nodes int32; energies int32, or one of `CLOSED`, `OPEN` for a node that was not
-    reached; hops, parents int32; scores float64; fresh bool: the node is in the frontier.
+    offsets int64 [b + 1] by row of the `Diffs` it belongs to; rounds, sweeps int64 [b]: how many of both each diff has
+    run in this epoch (spec 3.5, 7.2), together the counter of spec 3.10; nodes int32; energies int32, or one of
+    `CLOSED`, `OPEN` for a node that was not reached; hops, parents int32; scores float64; fresh bool: the node is in
+    the frontier.
     """
 
     CLOSED = -1
@@ -23,6 +24,7 @@ class WaveState(Columns):
 
     offsets: torch.Tensor = column(torch.int64, free=True)
     rounds: torch.Tensor = column(torch.int64, free=True)
+    sweeps: torch.Tensor = column(torch.int64, free=True)
     nodes: torch.Tensor = column(torch.int32)
     energies: torch.Tensor = column(torch.int32)
     hops: torch.Tensor = column(torch.int32)

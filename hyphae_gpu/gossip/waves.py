@@ -46,6 +46,7 @@ def origins(backend: Backend, nodes: Nodes, diffs: Diffs) -> WaveState:
     return WaveState(
         offsets=offsets,
         rounds=torch.zeros_like(diffs.numbers),
+        sweeps=torch.zeros_like(diffs.numbers),
         nodes=at,
         energies=diffs.energies[rows],
         hops=torch.zeros_like(at),
@@ -93,7 +94,7 @@ def swept(
         state, step = _round(backend, nodes, adjacency, diffs, rules, state, sweep=True)
         counts.add(step)
     # each diff's last sweep is the one that finds nothing to offer
-    counts.sweeps = max(0, int((state.rounds - before.rounds).max()) - 1)
+    counts.sweeps = max(0, int((state.sweeps - before.sweeps).max()) - 1)
     counts.repaired += _risen(before, state, len(nodes))
     return state
 
@@ -132,7 +133,7 @@ def _round(
     arriving = _fittest(offers, adjacency.bandwidths, diffs)
     counts.throttled += len(offers) - int(arriving.sum())
     if rules.loss > 0 and len(offers):
-        ran = start.rounds[offers.rows]
+        ran = (start.rounds + start.sweeps)[offers.rows]
         gone = backend.losses(rules, ran, offers.sources, offers.targets, diffs.numbers[offers.rows])
         counts.lost += int((gone & arriving).sum())
         arriving &= ~gone

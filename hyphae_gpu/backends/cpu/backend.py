@@ -89,7 +89,7 @@ class CpuBackend(GraphOperations):
         order = np.argsort(diffs.origins.numpy(), kind="stable").astype(np.int64)
         jobs = np.array_split(order, max(1, min(len(order), self.threads * _JOBS_A_THREAD)))
         parts = [part for parts in self._map(job, jobs) for part in parts]
-        return _gather(order, parts, len(diffs))
+        return _gather(order, parts, state, sweep)
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
@@ -182,8 +182,8 @@ def _run_job(
     """Advance the diffs at `rows`, with fresh and larger buffers whenever they are full."""
     records, offers = _FIRST_RECORDS, _FIRST_RECORDS if limited else 0
     while len(rows):
-        sizes, ran = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        out = (sizes, ran, *(np.empty(records, kind) for kind in _STATE_KINDS))
+        sizes, steps = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        out = (sizes, steps, *(np.empty(records, kind) for kind in _STATE_KINDS))
         offered = tuple(np.empty(offers, kind) for kind in _OFFER_KINDS)
         counts = np.zeros(4, np.int64)
         done = _advance(rows, *arguments, scratch, out, offered, counts)
@@ -193,7 +193,7 @@ def _run_job(
         filled = int(used.sum())
         kept = (
             used,
-            ran[:done],
+            steps[:done],
             *(column[:filled].copy() if filled * 4 < records else column[:filled] for column in out[2:]),
         )
         yield kept, tuple(column[: counts[relax.OFFERS]] for column in offered), counts
@@ -202,13 +202,19 @@ def _run_job(
 
 
 def _gather(
-    order: npt.NDArray[np.int64], parts: list[tuple[Arrays, Arrays, npt.NDArray[np.int64]]], diffs: int
+    order: npt.NDArray[np.int64],
+    parts: list[tuple[Arrays, Arrays, npt.NDArray[np.int64]]],
+    before: WaveState,
+    sweep: bool,
 ) -> tuple[WaveState, Offers, GossipCounts]:
     """Put the jobs' states back into diff order."""
-    sizes, rounds = np.zeros(diffs, np.int64), np.zeros(diffs, np.int64)
+    diffs = len(order)
+    sizes, steps = np.zeros(diffs, np.int64), np.zeros(diffs, np.int64)
     if diffs:
         sizes[order] = np.concatenate([kept[0] for kept, _, _ in parts])
-        rounds[order] = np.concatenate([kept[1] for kept, _, _ in parts])
+        steps[order] = np.concatenate([kept[1] for kept, _, _ in parts])
+    ran = torch.from_numpy(steps)
+    rounds, sweeps = (before.rounds, before.sweeps + ran) if sweep else (before.rounds + ran, before.sweeps)
     offsets = np.zeros(diffs + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     columns = tuple(np.empty(int(offsets[-1]), kind) for kind in _STATE_KINDS)
@@ -218,7 +224,8 @@ def _gather(
         first += len(rows)
         relax.place(rows, offsets, (kept[0], *kept[2:]), columns)
     names = [spec.name for spec in fields(WaveState)]
-    state = WaveState(**dict(zip(names, map(torch.from_numpy, (offsets, rounds, *columns)), strict=True)))
+    filled = (torch.from_numpy(offsets), rounds, sweeps, *map(torch.from_numpy, columns))
+    state = WaveState(**dict(zip(names, filled, strict=True)))
     offered = (
         torch.from_numpy(np.concatenate([np.empty(0, kind), *(offers[i] for _, offers, _ in parts)]))
         for i, kind in enumerate(_OFFER_KINDS)

@@ -186,10 +186,10 @@ def _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, counts):
 
 
 @njit(nogil=True, cache=True)
-def _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, counts):
+def _settle(t, hop, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, counts):
     """Decide the pending edges: gates, losses, rises; return whether the offers over limited edges had room.
 
-    A first arrival's hop is the round's, in a sweep one more than its parent's (spec 7.2).
+    t counts rounds and sweeps. A first arrival's hop is the round's, in a sweep one more than its parent's (spec 7.2).
     """
     _, targets, _, _, bandwidths = graph
     images, marks, interests = nodes
@@ -236,7 +236,7 @@ def _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, co
             continue
         records[u, _PARENT] = v
         if records[u, _BEFORE] < 0:
-            records[u, _HOP] = records[v, _HOP] + 1 if sweep else t + 1
+            records[u, _HOP] = records[v, _HOP] + 1 if sweep else hop
     sizes[_TOUCHED], sizes[_UPCOMING], sizes[_APPENDED] = count, rising, appended
     counts[GATES] += gates
     counts[LOST] += lost
@@ -246,7 +246,7 @@ def _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, co
 @njit(nogil=True, cache=True)
 def _load(b, state, scratch):
     """Put a diff's state into the nodes' words and records, and its fresh nodes into the frontier."""
-    s_offsets, _, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
+    s_offsets, _, _, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
     energy, records, scores, touched, front = scratch[:5]
     sizes = scratch[12]
     first, last = s_offsets[b], s_offsets[b + 1]
@@ -294,13 +294,13 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         crossed at once, offers over limited ones are appended to `offers` and left to the caller).
     nodes: images int8 [n, d], marks float64 [n, 2] (`marks_of`), interests float32 [m, 9].
     diffs: numbers int64, images int16 [b, d], lengths float64, knowledge_types int8, saliences float64, max_hops int32.
-    state: offsets int64 [b + 1], rounds int64 [b] that each diff has run and, per (diff, node) in node order, nodes,
-        energies (or CLOSED, OPEN), hops, parents int32, scores float64, fresh bool: in the frontier (it rose in
-        the last round; in a sweep also: an offer of its own did not arrive).
+    state: offsets int64 [b + 1], rounds and sweeps int64 [b] that each diff has run and, per (diff, node) in node
+        order, nodes, energies (or CLOSED, OPEN), hops, parents int32, scores float64, fresh bool: in the frontier
+        (it rose in the last round; in a sweep also: an offer of its own did not arrive).
     rules: (sigma_min, cos_min) float64, fanout int64, keep_closed bool: whether `out` gets unreached nodes too.
     timing: rounds to run, whether they are sweeps (spec 7.2).
     losses: threshold uint64 (0: none), key words uint64 [2], epoch * 4096 as int64.
-    out: sizes, rounds int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge
+    out: sizes, steps (rounds or sweeps run now) int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge
         int64, source, target, energy int32), with room; counts int64 [4]: see RELAXATIONS and the rest.
     Returns the number of rows done: fewer than asked where room ran out, -1 where a diff reached 4,096 rounds.
     """
@@ -324,10 +324,10 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         first_offer = sizes[_APPENDED]
         sizes[_NOW] += 1
         _load(b, state, scratch)
-        first, fits = state[1][b], True
-        t = first
-        while fits and sizes[_FRONT] > 0 and (sweep or t + 1 < max_hops[b]) and t - first < most:
-            if t >= ROUND_LIMIT:
+        rounds, ran, fits = state[1][b], state[1][b] + state[2][b], True
+        done = 0
+        while fits and sizes[_FRONT] > 0 and (sweep or rounds + done + 1 < max_hops[b]) and done < most:
+            if ran + done >= ROUND_LIMIT:
                 return -1
             sizes[_NOW] += 1
             sizes[_UPCOMING] = 0
@@ -336,17 +336,19 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
             f = 0
             while f < sizes[_FRONT] and fits:
                 f = _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, step)
-                fits = _settle(t, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, step)
+                fits = _settle(
+                    ran + done, rounds + done + 1, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, step
+                )
             front[: sizes[_UPCOMING]] = upcoming[: sizes[_UPCOMING]]
             sizes[_FRONT] = sizes[_UPCOMING]
-            t += 1
+            done += 1
         size = _store(written, rules[2], sweep, bits, scratch, out) if fits else -1
         for j in range(sizes[_TOUCHED]):
             energy[touched[j]] = UNKNOWN
         if size < 0:
             sizes[_APPENDED] = first_offer
             break
-        out[0][i], out[1][i] = size, t
+        out[0][i], out[1][i] = size, done
         written += size
         for place in range(OFFERS):
             counts[place] += step[place]
