@@ -11,7 +11,7 @@ from typing import TextIO
 
 import typer
 
-from hyphae_gpu.commands import contradictions, keep, machine, read, scenes, tell, work
+from hyphae_gpu.commands import contradictions, keep, machine, promotions, read, scenes, tell, work
 from hyphae_gpu.commands.session import INTERRUPTED, say, unwrapped
 
 _ABOUT = """Memory that travels through a swarm of agents by itself.
@@ -39,7 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 tell.register_demo(app)
-for commands in (work, read, contradictions, scenes, tell, keep, machine):
+for commands in (work, read, contradictions, scenes, promotions, tell, keep, machine):
     commands.register(app)
 
 

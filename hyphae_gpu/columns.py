@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -43,6 +44,22 @@ class Columns:
                     )
             object.__setattr__(self, spec.name, value.contiguous())
         self._check()
+
+    def take(self, rows: torch.Tensor) -> Self:
+        """Return some rows, by number, in that order, or by mask."""
+        return type(self)(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of all parts, one part after the other; of no parts none, where columns have rank 1."""
+        return cls(
+            **{
+                spec.name: torch.cat([getattr(part, spec.name) for part in parts])
+                if parts
+                else torch.zeros(0, dtype=spec.metadata["dtype"])
+                for spec in fields(cls)
+            }
+        )
 
     def _check(self) -> None:
         """Check what this kind of columns needs beyond dtype, rank and row counts."""

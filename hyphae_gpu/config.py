@@ -74,6 +74,15 @@ class Settings(BaseSettings):
     beacon_limit: int = Field(50, ge=1, le=_INT32_MAX, description="entries a beacon passes on an epoch (spec 3.14)")
 
     resolution: str = Field("2/1", description="how fine scenes are, a ratio NUM/DEN, higher = more (spec 6.4)")
+    confirm_by: Literal["delivery", "agents"] = Field(
+        "delivery", description="what counts for a promotion: what was reached, or who works on it (spec 5.3)"
+    )
+    pattern_eps: float = Field(0.80, ge=-1, le=1, description="lowest cosine within a pattern's group (spec 6.4)")
+    summariser: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$",
+        description="function that writes a pattern's text, as MODULE:FUNCTION (spec 6.4)",
+    )
     theta_sim: float = Field(0.80, ge=-1, le=1, description="lowest cosine of two cells that contradict (spec 6.2)")
     policy: Literal["flag", "recency", "salience", "vote"] = Field(
         "flag", description="who wins a contradiction: flag leaves it open (spec 6.3)"
@@ -115,6 +124,9 @@ class Settings(BaseSettings):
         "inbox_limit",
         "beacon_limit",
         "resolution",
+        "confirm_by",
+        "pattern_eps",
+        "summariser",
         "theta_sim",
         "policy",
         "verifier",
@@ -265,7 +277,7 @@ def _explain(refused: ValidationError, values: Mapping[str, Any], sources: Mappi
 def _reason(name: str, message: str) -> str:
     if name == "project":
         return "expected 1 to 40 of the characters a-z, 0-9 and _"
-    if name == "verifier":
+    if name in ("verifier", "summariser"):
         return "expected MODULE:FUNCTION, such as my_package.nli:contradictions"
     message = message.removeprefix("Value error, ")
     return message[0].lower() + message[1:]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.backends.select import select
@@ -17,40 +16,38 @@ from hyphae_gpu.clock import Clock
 from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.config import Settings
 from hyphae_gpu.digest import state_hash
+from hyphae_gpu.emerged import ContradictionTable, NewNodes, PromotedKeys, Resolved, Supersessions
 from hyphae_gpu.emergence.contradictions import Texts, Verifier, no_longer_opposed
 from hyphae_gpu.emergence.decay import decayed_saliences, live_cells
 from hyphae_gpu.emergence.drift import counting_pairs, drift
+from hyphae_gpu.emergence.patterns import Summariser, find_patterns, pattern_nodes
+from hyphae_gpu.emergence.promotion import promoted_nodes
 from hyphae_gpu.emergence.resolution import declared_supersessions, superseded_diffs
 from hyphae_gpu.emergence.scene_tables import next_scenes
 from hyphae_gpu.gossip.catch import Filled, Held, Limits
 from hyphae_gpu.intake import joined, rows_of, take_in
+from hyphae_gpu.outcome import aged, counts_of, decided, inbox_table
 from hyphae_gpu.plugins import load_function
 from hyphae_gpu.progress import Progress, Silent
 from hyphae_gpu.state import (
     PENDING_CREATED,
+    PENDING_PATTERN,
     SETTLED,
     AccessPairs,
     Checkpoint,
-    ContradictionTable,
     DiffTable,
+    EdgeTable,
     InboxKeys,
     InboxTable,
-    Resolved,
-    Supersessions,
     SwarmState,
 )
-from hyphae_gpu.swarm import Adjacency, Nodes
+from hyphae_gpu.swarm import Nodes
 from hyphae_gpu.topology.changes import edge_changes
-from hyphae_gpu.topology.hnsw import HnswIndex
-from hyphae_gpu.topology.refresh import Topology, TopologyRules, refresh
+from hyphae_gpu.topology.hnsw import LAYER_SHAPES, HnswIndex
+from hyphae_gpu.topology.refresh import Ground, Topology, TopologyRules, ground, whole
 from hyphae_gpu.vectors import lengths, quantise
-from hyphae_gpu.vocabulary import ENERGY_UNITS, NodeType
-from hyphae_gpu.wave_loop import Waves, open_shares
-
-#: Diffs, at most, of which the open share of each agent is reported.
-OPEN_SHARE_DIFFS = 1024
-#: What `state_hash` covers of an inbox: no hop, parent or way (interfaces).
-_DECIDED_OF_INBOX = ("agents", "diffs", "vias", "places", "energies", "scores", "resonances", "relevances")
+from hyphae_gpu.vocabulary import PROMOTED_TYPES
+from hyphae_gpu.wave_loop import Waves
 
 
 class Project(Protocol):
@@ -124,9 +121,15 @@ class Engine:
     texts: Texts | None = None
 
     def __post_init__(self) -> None:
-        self._index = HnswIndex.from_arrays(self.state.index, self.state.dimension, threads=self.settings.threads)
+        threads = self.settings.threads
+        self._indexes = [
+            HnswIndex.from_arrays(arrays, self.state.dimension, shape, threads=threads)
+            for arrays, shape in zip(self.state.indexes, LAYER_SHAPES, strict=True)
+        ]
         nodes, entry = self.state.nodes, self.settings.verifier
         self._verifier: Verifier | None = load_function("verifier", entry) if entry else None
+        entry = self.settings.summariser
+        self._summariser: Summariser | None = load_function("summariser", entry) if entry else None
         self._images = np.zeros(nodes.vectors.shape, np.int8)
         self._images[nodes.placed] = quantise(nodes.vectors[nodes.placed])
         self._lengths = np.ones(len(nodes))
@@ -141,7 +144,7 @@ class Engine:
         accessed_before = nodes.last_access.copy()
 
         with clock.stage("taking in"):
-            changed = ~np.isin(nodes.pending, (SETTLED, PENDING_CREATED))
+            changed = ~np.isin(nodes.pending, (SETTLED, PENDING_CREATED, PENDING_PATTERN))
             gone, told = declared_supersessions(nodes)
             new_diffs, ended = take_in(state, as_of, ttl_epochs=settings.ttl_epochs, max_hops=settings.max_hops)
             saliences = decayed_saliences(nodes, as_of, decay_per_day=settings.decay_per_day)
@@ -153,20 +156,27 @@ class Engine:
             moved, positions = drift(nodes, self._images, saliences, pairs, self.backend)
             self._move(moved, positions)
         with clock.stage("topology"):
-            topology = self._refresh(live, pairs)
+            base = self._ground(live)
         with clock.stage("scenes"):
-            scenes = next_scenes(
+            scenes, places = next_scenes(
                 state,
                 self._images,
                 self._lengths,
                 saliences,
                 live,
-                topology.adjacency,
+                base.links,
                 updated=changed,
                 resolution=settings.resolution_ratio,
                 backend=self.backend,
                 texts=self.texts,
             )
+            self._move(places.moved, places.vectors)
+            state.nodes.placed[places.displaced] = False
+            self._append(places.new, as_of)
+            saliences = np.append(saliences, places.new.saliences)
+            live = np.append(live, np.zeros(len(places.new), np.bool_))
+        with clock.stage("layers"):
+            topology = self._whole(base, live, pairs)
         self.progress.stage(f"epoch {number}: gossip")
         silent = int((~live[state.diffs.origins]).sum())
         waves = Waves(
@@ -175,6 +185,8 @@ class Engine:
             images=self._images,
             lengths=self._lengths,
             adjacency=topology.adjacency,
+            members={layer: topology.layers[layer].standing.cells for layer in PROMOTED_TYPES},
+            pairs=pairs,
             saliences=saliences,
             live=live.copy(),
             as_of=as_of,
@@ -188,10 +200,16 @@ class Engine:
         waves.run()
         with clock.stage("inboxes"):
             filled = self._fill(waves)
-            inbox = _inbox_table(filled)
+            inbox = inbox_table(filled)
             self._restore(inbox, as_of)
+        with clock.stage("patterns"):
+            patterns = self._patterns(waves, base.links)
 
-        accessed = np.flatnonzero(nodes.last_access != accessed_before).astype(np.int32)
+        promotions = waves.promotions.recorded(len(state.nodes))
+        raised_nodes = promoted_nodes(promotions, state.nodes, saliences)
+        made = NewNodes.concat([raised_nodes, patterns])
+        self._append(made, as_of)
+        accessed = np.flatnonzero(state.nodes.last_access[: len(accessed_before)] != accessed_before).astype(np.int32)
         removed, written = edge_changes(state.topology, topology.edges)
         ended = np.concatenate([ended, *waves.ended])
         raised = ContradictionTable.concat(waves.raised)
@@ -200,25 +218,30 @@ class Engine:
             epoch=number,
             started_at=started_at,
             as_of=as_of,
-            moved=moved,
-            moved_vectors=positions,
+            moved=np.concatenate([moved, places.moved]),
+            moved_vectors=np.concatenate([positions, places.vectors]),
+            displaced=places.displaced,
+            new_nodes=NewNodes.concat([places.new, made]),
+            first_new_node=len(accessed_before),
             accessed=accessed,
-            accessed_at=nodes.last_access[accessed],
-            new_diffs=_aged([new_diffs, *waves.made], ended),
+            accessed_at=state.nodes.last_access[accessed],
+            new_diffs=aged([new_diffs, *waves.made], ended),
             ended_diffs=ended,
             removed_edges=removed,
             written_edges=written,
             inbox=inbox,
-            index=topology.index.arrays() if topology.index_changed else None,
+            indexes={i: layer.index.arrays() for i, layer in enumerate(topology.layers) if layer.index_changed},
             contradictions=raised,
             resolved=resolved,
             superseded=superseded,
             scenes=scenes,
+            promotions=promotions,
             seconds=clock.seconds | {f"topology.{part}": spent for part, spent in topology.seconds.items()},
-            counts=self._counts(waves, topology, silent)
+            counts=counts_of(waves, topology, silent)
             | {"inbox": len(inbox), "cut": filled.inboxes.cut, "moved": len(moved), "access_pairs": len(pairs)}
-            | {"contradictions": len(raised), "superseded": len(superseded), "scenes": len(state.scenes)},
-            state_hash=state_hash(self._decided(saliences, waves, inbox, raised, superseded)),
+            | {"contradictions": len(raised), "superseded": len(superseded), "scenes": len(state.scenes)}
+            | {"promotions": len(promotions), "promoted": waves.promotions.fired, "patterns": len(patterns)},
+            state_hash=state_hash(decided(waves, self._images, inbox, raised, superseded, promotions)),
             settings=settings.rules(),
         )
         self._go_on(done, topology)
@@ -254,20 +277,32 @@ class Engine:
         known.open &= np.array([pair not in over for pair in pairs], np.bool_)
         return resolved
 
-    def _refresh(self, live: npt.NDArray[np.bool_], pairs: AccessPairs) -> Topology:
+    def _ground(self, live: npt.NDArray[np.bool_]) -> Ground:
         settings = self.settings
-        topology = refresh(
+        return ground(
             self.state.nodes,
             self._images,
             self._lengths,
             live,
-            index=self._index,
-            declared=self.state.declared,
-            pairs=pairs,
+            index=self._indexes[0],
             rules=TopologyRules(beacon_fanin=settings.beacon_fanin, beacon_radius=settings.beacon_radius),
             backend=self.backend,
         )
-        self._index = topology.index
+
+    def _whole(self, base: Ground, live: npt.NDArray[np.bool_], pairs: AccessPairs) -> Topology:
+        topology = whole(
+            base,
+            self.state.nodes,
+            self._images,
+            self._lengths,
+            live,
+            upper=self._indexes[1:],
+            declared=self.state.declared,
+            pairs=pairs,
+            backend=self.backend,
+            node_scenes=self.state.node_scenes,
+        )
+        self._indexes = [layer.index for layer in topology.layers]
         return topology
 
     def _nodes(self) -> Nodes:
@@ -292,25 +327,41 @@ class Engine:
             limits=Limits(audience=settings.audience_limit, inbox=settings.inbox_limit, beacon=settings.beacon_limit),
         )
 
-    def _counts(self, waves: Waves, topology: Topology, silent: int) -> dict[str, Any]:
-        """Return what the epoch's row and the report tell of graph and waves."""
-        weights = topology.adjacency.weights
-        placed = (self.state.nodes.types == NodeType.AGENT) & self.state.nodes.placed
-        agents = torch.from_numpy(np.flatnonzero(placed).astype(np.int32))
-        waves.tally.open_shares = open_shares(waves, agents, OPEN_SHARE_DIFFS)
-        return {
-            **asdict(waves.tally.counts),
-            "waves": waves.count,
-            "met_after": {str(hop): count for hop, count in sorted(waves.met_after.items())},
-            "live_diffs": len(self.state.diffs),
-            "silent_diffs": silent,
-            "live_cells": int(waves.live.sum()),
-            "topology": topology.facts,
-            **waves.tally.summary(
-                float(weights.double().mean()) if len(weights) else 0.0,
-                float(weights.max()) if len(weights) else 0.0,
-            ),
-        }
+    def _patterns(self, waves: Waves, links: EdgeTable) -> NewNodes:
+        """Return the cells of patterns that the epoch found (spec 6.4); their diffs go out in the next one."""
+        nodes = self.state.nodes
+        patterns = (nodes.made_of >= 0) & (nodes.layers == 0)
+        led = np.zeros(len(nodes), np.bool_)
+        led[nodes.made_of[patterns]] = True
+        found = find_patterns(
+            nodes,
+            self._images,
+            self._lengths,
+            waves.saliences,
+            waves.live,
+            self.state.node_scenes,
+            links,
+            excluded=patterns,
+            led=led,
+            eps=self.settings.pattern_eps,
+            backend=self.backend,
+            summariser=self._summariser,
+            texts=self.texts,
+        )
+        return pattern_nodes(found)
+
+    def _append(self, new: NewNodes, as_of: int) -> None:
+        """Let the project have nodes that an epoch made."""
+        if not len(new):
+            return
+        state, count = self.state, len(new)
+        state.nodes = state.nodes.extended(new, as_of)
+        state.sequences = np.append(state.sequences, np.zeros(count, state.sequences.dtype))
+        state.node_scenes = np.append(state.node_scenes, np.full(count, -1, state.node_scenes.dtype))
+        images, placed = np.zeros(new.vectors.shape, np.int8), new.vectors.any(axis=1)
+        images[placed] = quantise(new.vectors[placed])
+        self._images = np.concatenate([self._images, images])
+        self._lengths = np.concatenate([self._lengths, np.where(placed, lengths(images), 1.0)])
 
     def _move(self, moved: npt.NDArray[Any], positions: npt.NDArray[Any]) -> None:
         self.state.nodes.vectors[moved] = positions
@@ -324,36 +375,12 @@ class Engine:
         delivered = diffs.origins[np.searchsorted(diffs.numbers, np.unique(inbox.diffs))]
         nodes.last_access[delivered] = np.maximum(nodes.last_access[delivered], as_of)
 
-    def _decided(
-        self,
-        saliences: npt.NDArray[np.float32],
-        waves: Waves,
-        inbox: InboxTable,
-        raised: ContradictionTable,
-        superseded: Supersessions,
-    ) -> list[npt.NDArray[Any]]:
-        """Return what `state_hash` covers: all that the epoch decided, without wall-clock, hop or parent."""
-        nodes, adjacency = self.state.nodes, waves.adjacency
-        return [
-            nodes.types,
-            nodes.layers,
-            self._images,
-            saliences,
-            waves.live,
-            *(getattr(adjacency, spec.name).numpy() for spec in fields(Adjacency)),
-            waves.digest.words(),
-            *(getattr(inbox, name) for name in _DECIDED_OF_INBOX),
-            *(raised.a, raised.b, raised.similarities, raised.reasons, raised.open),
-            *(superseded.losers, superseded.winners),
-            self.state.node_scenes,
-        ]
-
     def _go_on(self, done: Checkpoint, topology: Topology) -> None:
         """Stand where the store will stand once it has written the checkpoint."""
         state = self.state
         state.epoch = done.epoch
         state.topology = topology.edges
-        state.index = done.index or state.index
+        state.indexes = [done.indexes.get(layer, kept) for layer, kept in enumerate(state.indexes)]
         state.diffs.ttl -= 1
         ended = np.isin(state.diffs.numbers, done.ended_diffs)
         state.diffs = rows_of(state.diffs, (state.diffs.ttl > 0) & ~ended)
@@ -362,33 +389,6 @@ class Engine:
             for name in ("agents", "diffs", "vias")
         )
         alive = np.isin(diffs, state.diffs.numbers)
+        promoted = PromotedKeys.concat([state.promoted, done.promotions.keys()])
+        state.promoted = promoted.take(np.isin(promoted.diffs, state.diffs.numbers))
         state.delivered = InboxKeys(agents=agents[alive], diffs=diffs[alive], vias=vias[alive])
-
-
-def _aged(made: list[DiffTable], ended: npt.NDArray[np.int64]) -> DiffTable:
-    """Return an epoch's new diffs as they stand after it: one epoch older, or ended."""
-    aged = made[0]
-    for more in made[1:]:
-        aged = joined(aged, more)
-    aged = rows_of(aged, np.arange(len(aged)))
-    aged.ttl = np.where(np.isin(aged.numbers, ended), 0, aged.ttl - 1).astype(np.int32)
-    return aged
-
-
-def _inbox_table(filled: Filled) -> InboxTable:
-    entries = filled.inboxes.entries
-    return InboxTable(
-        agents=entries.agents.numpy(),
-        diffs=entries.diffs.numpy(),
-        vias=entries.vias.numpy(),
-        hops=entries.hops.numpy(),
-        energies=(entries.energies.numpy() / ENERGY_UNITS).astype(np.float32),
-        scores=entries.scores.numpy(),
-        resonances=entries.resonances.numpy(),
-        relevances=filled.inboxes.relevances.numpy(),
-        parents=entries.parents.numpy(),
-        places=filled.inboxes.places.numpy(),
-        throughs=filled.throughs.numpy(),
-        path_offsets=filled.path_offsets.numpy(),
-        paths=filled.path_nodes.numpy(),
-    )

@@ -10,16 +10,31 @@ import numpy.typing as npt
 
 from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.energies import initial_energy, units
-from hyphae_gpu.state import PENDING_CREATED, PENDING_SILENT, PENDING_UPDATED, SETTLED, DiffTable, SwarmState
+from hyphae_gpu.state import (
+    PENDING_CREATED,
+    PENDING_PATTERN,
+    PENDING_SILENT,
+    PENDING_UPDATED,
+    SETTLED,
+    DiffTable,
+    SwarmState,
+)
 from hyphae_gpu.swarm import Diffs
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import DiffType
+
+#: What a cell's mark makes it say.
+_TELLING = {
+    PENDING_CREATED: DiffType.CREATED,
+    PENDING_UPDATED: DiffType.UPDATED,
+    PENDING_PATTERN: DiffType.PATTERN,
+}
 
 
 def take_in(
     state: SwarmState, as_of: int, *, ttl_epochs: int, max_hops: int
 ) -> tuple[DiffTable, npt.NDArray[np.int64]]:
-    """Make a `created` diff of each new cell and an `updated` one of each changed cell; return them and what ends.
+    """Make a `created` diff of each new cell, an `updated` one of each changed one, a `pattern` one of each pattern.
 
     Changes `state` in place: marks are cleared, an updated cell is accessed now (spec 6.6), access rows up to `as_of`
     restore their cells (spec 6.5), the new diffs stand behind the older live ones. Returned are the new diffs and the
@@ -45,7 +60,7 @@ def take_in(
 
 def _diffs_of(state: SwarmState, *, ttl_epochs: int, max_hops: int) -> DiffTable:
     nodes = state.nodes
-    speaks = np.isin(nodes.pending, (PENDING_CREATED, PENDING_UPDATED)) & (nodes.superseded_by < 0)
+    speaks = np.isin(nodes.pending, list(_TELLING)) & (nodes.superseded_by < 0)
     origins = np.flatnonzero(speaks & (nodes.knowledge_types >= 0)).astype(np.int32)
     count = len(origins)
     energies = initial_energy(nodes.saliences[origins], nodes.knowledge_types[origins])
@@ -53,7 +68,7 @@ def _diffs_of(state: SwarmState, *, ttl_epochs: int, max_hops: int) -> DiffTable
         numbers=state.next_diff + np.arange(count, dtype=np.int64),
         origins=origins,
         sequence=state.sequences[origins].astype(np.int32),
-        types=np.where(nodes.pending[origins] == PENDING_CREATED, DiffType.CREATED, DiffType.UPDATED).astype(np.int8),
+        types=np.array([_TELLING[mark] for mark in nodes.pending[origins].tolist()], np.int8),
         knowledge_types=nodes.knowledge_types[origins],
         vectors=nodes.vectors[origins],
         saliences=nodes.saliences[origins],

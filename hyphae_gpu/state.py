@@ -6,21 +6,26 @@ number column stands for "none".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-I8 = npt.NDArray[np.int8]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F32 = npt.NDArray[np.float32]
-F64 = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from hyphae_gpu.arrays import F32, F64, I8, I32, I64, Flags
+from hyphae_gpu.emerged import (
+    ContradictionTable,
+    KnownPairs,
+    NewNodes,
+    PromotedKeys,
+    PromotionTable,
+    Resolved,
+    SceneChanges,
+    SceneTable,
+    Supersessions,
+)
 
 #: `NodeTable.pending` of a node that no epoch has taken in yet.
-SETTLED, PENDING_CREATED, PENDING_UPDATED, PENDING_SILENT = 0, 1, 2, 3
+SETTLED, PENDING_CREATED, PENDING_UPDATED, PENDING_SILENT, PENDING_PATTERN = 0, 1, 2, 3, 4
 
 
 @dataclass(kw_only=True)
@@ -29,13 +34,14 @@ class NodeTable:
 
     types, layers int8; vectors float32 [n, d], zeros where placed is False (an agent that has no position yet);
     knowledge_types int8, -1 for other nodes than cells; saliences float32, s0 as given; makers int32: a cell's agent,
-    a beacon's owner; created_at, last_access int64; superseded_by int32; pending int8 (constants above: `created` and
-    `updated` cells make a diff when the next epoch takes them in, silent ones none); interests float32 [n, 9], zeros
-    where nothing was declared; radii float64, NaN where the beacon gave none; quarantined bool.
+    a beacon's owner; created_at, last_access int64; superseded_by int32; pending int8 (constants above: `created`,
+    `updated` and pattern cells make a diff when the next epoch takes them in, silent ones none); interests float32
+    [n, 9], zeros where nothing was declared; radii float64, NaN where the beacon gave none; quarantined bool.
 
-    The columns that contradictions need may be left out, which stands for "none" everywhere: claim_subjects,
-    claim_values int32, one code a distinct text; stances float32, NaN for none; told_superseded int32: the superseding
-    cell about which an epoch has told already (6.6).
+    Columns that may be left out, which stands for "none" everywhere: claim_subjects, claim_values int32, one code a
+    distinct text; stances float32, NaN for none; told_superseded int32: the superseding cell about which an epoch has
+    told already (6.6); made_of int32: of a promoted node the cell that it came from (5.2), of a pattern the cell that
+    led its group (6.4).
     """
 
     types: I8
@@ -56,10 +62,11 @@ class NodeTable:
     claim_values: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
     stances: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
     told_superseded: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    made_of: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __post_init__(self) -> None:
         count = len(self.types)
-        for name in ("claim_subjects", "claim_values", "told_superseded"):
+        for name in ("claim_subjects", "claim_values", "told_superseded", "made_of"):
             if not len(getattr(self, name)):
                 setattr(self, name, np.full(count, -1, np.int32))
         if not len(self.stances):
@@ -67,6 +74,34 @@ class NodeTable:
 
     def __len__(self) -> int:
         return len(self.types)
+
+    def extended(self, new: NewNodes, at: int) -> NodeTable:
+        """Return the table with nodes that an epoch made behind it, created and accessed `at` (microseconds).
+
+        One of a zero vector has no position.
+        """
+        count = len(new)
+        none = np.full(count, -1, np.int32)
+        when = np.full(count, at, np.int64)
+        more = NodeTable(
+            types=new.types,
+            layers=new.layers,
+            vectors=new.vectors,
+            placed=np.asarray(new.vectors.any(axis=1), np.bool_),
+            knowledge_types=new.knowledge_types,
+            saliences=new.saliences,
+            makers=new.makers,
+            created_at=when,
+            last_access=when,
+            superseded_by=none,
+            pending=np.where(new.patterns, PENDING_PATTERN, SETTLED).astype(np.int8),
+            interests=np.zeros((count, self.interests.shape[1]), np.float32),
+            radii=np.full(count, np.nan),
+            quarantined=np.zeros(count, np.bool_),
+            made_of=new.made_of,
+        )
+        columns = ((spec.name, getattr(self, spec.name), getattr(more, spec.name)) for spec in fields(self))
+        return NodeTable(**{name: np.concatenate([mine, its]) for name, mine, its in columns})
 
 
 @dataclass(kw_only=True)
@@ -134,115 +169,6 @@ class DiffTable:
         return len(self.numbers)
 
 
-#: Why two cells oppose each other (spec 6.2 a, b, c); a table of contradictions holds the word's place.
-REASONS = ("claim", "stance", "verifier")
-
-
-@dataclass(kw_only=True)
-class KnownPairs:
-    """Contradictions that were raised before, sorted by (a, b): a pair is raised once, ever (spec 6.2).
-
-    a, b int32 node numbers, a < b; open bool: nobody and nothing has resolved it.
-    """
-
-    a: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    b: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    open: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
-
-    def __len__(self) -> int:
-        return len(self.a)
-
-
-@dataclass(kw_only=True)
-class ContradictionTable:
-    """Contradictions as they were raised, sorted by (a, b) (spec 6.2, 6.3).
-
-    a, b int32 node numbers, a < b; similarities float64; reasons int8, places in `REASONS`; open bool; resolutions: of
-    each what a policy decided, as plain values for JSON, None while it is open.
-    """
-
-    a: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    b: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    similarities: F64 = field(default_factory=lambda: np.zeros(0, np.float64))
-    reasons: I8 = field(default_factory=lambda: np.zeros(0, np.int8))
-    open: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
-    resolutions: list[dict[str, Any] | None] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.a)
-
-    @staticmethod
-    def concat(parts: list[ContradictionTable]) -> ContradictionTable:
-        """Return the rows of all parts, one part after the other."""
-        parts = [ContradictionTable(), *parts]
-        columns = {
-            name: np.concatenate([getattr(p, name) for p in parts])
-            for name in ("a", "b", "similarities", "reasons", "open")
-        }
-        return ContradictionTable(**columns, resolutions=[one for p in parts for one in p.resolutions])
-
-
-@dataclass(kw_only=True)
-class Resolved:
-    """Known contradictions that are over, and how: a, b int32, a < b; resolutions as in `ContradictionTable`."""
-
-    a: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    b: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    resolutions: list[dict[str, Any]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.a)
-
-
-@dataclass(kw_only=True)
-class Supersessions:
-    """Cells that others supersede (spec 6.6): losers, winners int32; a loser is listed once."""
-
-    losers: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    winners: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-
-    def __len__(self) -> int:
-        return len(self.losers)
-
-    @staticmethod
-    def concat(parts: list[Supersessions]) -> Supersessions:
-        """Return the rows of all parts (one at least), one part after the other."""
-        return Supersessions(
-            losers=np.concatenate([p.losers for p in parts]), winners=np.concatenate([p.winners for p in parts])
-        )
-
-
-@dataclass(kw_only=True)
-class SceneTable:
-    """Scenes (spec 6.4), ascending by number: row = scene. By default none.
-
-    numbers, sizes (cells), epochs (the first that had it) int32; names: a few telling words, empty where no cell has
-    any.
-    """
-
-    numbers: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    sizes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    epochs: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    names: list[str] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-
-@dataclass(kw_only=True)
-class SceneChanges:
-    """What an epoch changed of scenes. By default nothing.
-
-    nodes int32: those that are in another scene than before, and scenes int32: in which, -1 for none; written: scenes
-    that are new or whose size or name changed; ended int32: numbers of scenes that are no more.
-    """
-
-    nodes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    scenes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    written: SceneTable = field(default_factory=SceneTable)
-    ended: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-
-
 @dataclass(kw_only=True)
 class InboxKeys:
     """Which (agent, diff, via) the inbox already holds, for live diffs: agents int32, diffs int64, vias int32.
@@ -274,6 +200,13 @@ class IndexArrays:
     def __len__(self) -> int:
         return len(self.founders)
 
+    @classmethod
+    def empty(cls, dimension: int) -> IndexArrays:
+        """Return an index without points."""
+        none = np.zeros(0, np.int32)
+        vectors = np.zeros((0, dimension), np.float32)
+        return cls(founders=none, vectors=vectors, levels=none, links=none, entry_point=-1, max_level=-1)
+
 
 @dataclass(kw_only=True)
 class SwarmState:
@@ -292,12 +225,14 @@ class SwarmState:
     #: how many diffs each node has made, int32 [n]
     sequences: I32
     delivered: InboxKeys
-    index: IndexArrays
+    #: the indexes of layers 0, 1 and 2
+    indexes: list[IndexArrays]
     contradictions: KnownPairs = field(default_factory=KnownPairs)
-    #: the scenes there are, the number that the next new one gets, and the scene of each node, int32 [n], -1 for none
+    #: the scenes there are, and the scene of each node, int32 [n]
     scenes: SceneTable = field(default_factory=SceneTable)
-    next_scene: int = 0
     node_scenes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    #: what live diffs were promoted to before
+    promoted: PromotedKeys = field(default_factory=PromotedKeys)
 
     def __post_init__(self) -> None:
         if not len(self.node_scenes):
@@ -343,9 +278,13 @@ class Checkpoint:
     epoch: int
     started_at: int
     as_of: int
-    #: nodes whose position moved, and the new vectors [k, d]
+    #: nodes that were there before and moved, the new vectors [k, d], and those that have no position any more
     moved: I32
     moved_vectors: F32
+    displaced: I32
+    #: nodes that the epoch made, in this order, and the first one's number
+    new_nodes: NewNodes
+    first_new_node: int
     #: nodes whose last_access changed, and to when
     accessed: I32
     accessed_at: I64
@@ -357,8 +296,8 @@ class Checkpoint:
     removed_edges: EdgeTable
     written_edges: EdgeTable
     inbox: InboxTable
-    #: the whole index after the epoch, or None where nothing was added
-    index: IndexArrays | None
+    #: the whole index after the epoch of each layer that changed, by layer
+    indexes: dict[int, IndexArrays]
     seconds: dict[str, float]
     counts: dict[str, Any]
     state_hash: str
@@ -369,3 +308,4 @@ class Checkpoint:
     #: cells superseded by policy, and by rows that this epoch took in: both columns of the loser are set
     superseded: Supersessions = field(default_factory=Supersessions)
     scenes: SceneChanges = field(default_factory=SceneChanges)
+    promotions: PromotionTable = field(default_factory=PromotionTable)

@@ -290,16 +290,9 @@ class Diffs(Columns):
     def rows_of(self, numbers: torch.Tensor) -> torch.Tensor:
         """Return the row of each diff number, int64; every number must be among them."""
         order = torch.argsort(self.numbers)
-        return order[torch.searchsorted(self.numbers[order], numbers)]
-
-    @staticmethod
-    def concat(parts: list[Diffs]) -> Diffs:
-        """Return the diffs of all parts (one at least), one part after the other."""
-        return Diffs(**{spec.name: torch.cat([getattr(p, spec.name) for p in parts]) for spec in fields(Diffs)})
-
-    def take(self, rows: torch.Tensor) -> Diffs:
-        """Return the diffs at these rows, in that order."""
-        return Diffs(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
+        # deliveries stand diff by diff, so few different ones follow each other
+        distinct, counts = torch.unique_consecutive(numbers, return_counts=True)
+        return torch.repeat_interleave(order[torch.searchsorted(self.numbers[order], distinct)], counts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -319,22 +312,6 @@ class Deliveries(Columns):
 
     def __len__(self) -> int:
         return len(self.diffs)
-
-    def take(self, rows: torch.Tensor) -> Deliveries:
-        """Return the deliveries at these rows, in that order."""
-        return Deliveries(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
-
-    @staticmethod
-    def concat(parts: list[Deliveries]) -> Deliveries:
-        """Return the rows of all parts, one part after the other."""
-        return Deliveries(
-            **{
-                spec.name: torch.cat(
-                    [torch.zeros(0, dtype=spec.metadata["dtype"]), *(getattr(p, spec.name) for p in parts)]
-                )
-                for spec in fields(Deliveries)
-            }
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

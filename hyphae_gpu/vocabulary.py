@@ -75,6 +75,17 @@ ENERGY_LIMIT: Final = 16_384.0
 #: The cost of the weakest edge, in units (spec 3.6).
 COST_LIMIT: Final = 1 << 24
 
+#: Promotion (spec 5.1, 5.2): nodes of one scene, scenes, and the salience that it takes; the energy that it adds.
+PROMOTION_NODES: Final = 5
+PROMOTION_SCENES: Final = 3
+PROMOTION_SALIENCE: Final = 0.8
+PROMOTION_ENERGY: Final = 5.0
+#: By the layer promoted to: the knowledge types that may be.
+PROMOTED_TYPES: Final = {
+    1: (KnowledgeType.DECISION, KnowledgeType.PATTERN, KnowledgeType.CONSTRAINT, KnowledgeType.LESSON),
+    2: (KnowledgeType.DECISION, KnowledgeType.CONSTRAINT),
+}
+
 #: The kinds each edge type may have (spec 2.1), and the one it takes when none is given.
 KINDS_OF_TYPE: Final = {
     EdgeType.SEMANTIC: (EdgeKind.NEAR, EdgeKind.FAR, EdgeKind.ATTACH, EdgeKind.COPY),

@@ -8,21 +8,61 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from hyphae_gpu.arrays import F32, F64, I8, I32, I64, Flags
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.clock import Clock
 from hyphae_gpu.columns import as_tensor
 from hyphae_gpu.config import Settings
 from hyphae_gpu.digest import DeliveryDigest
+from hyphae_gpu.emerged import ContradictionTable, Supersessions
 from hyphae_gpu.emergence.contradictions import Meetings, Texts, Verifier
 from hyphae_gpu.emergence.resolution import contradiction_diffs, judge, supersede, superseded_diffs, with_raised
 from hyphae_gpu.gossip.catch import Catch
 from hyphae_gpu.gossip.tally import Tally
-from hyphae_gpu.gossip.waves import propagate
+from hyphae_gpu.gossip.waves import deliveries, origins, until_quiet
 from hyphae_gpu.intake import as_diffs, joined, rows_of
 from hyphae_gpu.progress import Progress
+from hyphae_gpu.promotions import Held, Promotions
 from hyphae_gpu.propagation import batches, rules_of
-from hyphae_gpu.state import F32, F64, I8, I64, ContradictionTable, DiffTable, Flags, Supersessions, SwarmState
-from hyphae_gpu.swarm import Adjacency, Nodes
+from hyphae_gpu.state import AccessPairs, DiffTable, SwarmState
+from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Nodes
+from hyphae_gpu.wave_state import WaveState
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wave:
+    """The diffs of a wave; the first of them go on from where they stood after the last one."""
+
+    diffs: Diffs
+    resumed: WaveState | None = None
+
+    @classmethod
+    def of(cls, further: list[tuple[Diffs, WaveState]], new: Diffs) -> _Wave:
+        """Return the wave of what goes on and what is new."""
+        if not further:
+            return cls(diffs=new)
+        diffs = Diffs.concat([*(part for part, _ in further), new])
+        return cls(diffs=diffs, resumed=WaveState.concat([state for _, state in further]))
+
+    def start(self, backend: Backend, nodes: Nodes, batch: Diffs, first: int) -> WaveState:
+        """Return where a batch begins whose first diff is row `first` of the wave."""
+        if self.resumed is None or first >= len(self.resumed.rounds):
+            return origins(backend, nodes, batch)
+        last = min(first + len(batch), len(self.resumed.rounds))
+        fresh = batch.take(torch.arange(last - first, len(batch)))
+        return WaveState.concat([self.resumed.take(torch.arange(first, last)), origins(backend, nodes, fresh)])
+
+    def news(self, batch: Diffs, found: Deliveries, start: WaveState, nodes: int) -> Deliveries:
+        """Return the deliveries that were none before this wave."""
+        if self.resumed is None:
+            return found
+        before = start.energies > 0
+        known = start.rows()[before] * nodes + start.nodes[before]
+        keys = batch.rows_of(found.diffs) * nodes + found.nodes
+        # what was reached stays so: each known one is among the keys, and both ascend
+        fresh = torch.ones(len(keys), dtype=torch.bool)
+        fresh[torch.searchsorted(keys, known)] = False
+        return found.take(fresh)
 
 
 @dataclass(kw_only=True)
@@ -30,8 +70,9 @@ class Waves:
     """An epoch's waves. Made with what they start from; `run` leaves what they did.
 
     state: the project, whose diffs, pairs and superseded cells change in place; nodes, images int8 [n, d], lengths
-    float64 [n]: its nodes as gossip sees them; adjacency: the graph, without the cells that were superseded; saliences
-    float32 [n]: decayed; live bool [n]: live cells, changes in place.
+    float64 [n]: its nodes as gossip sees them; adjacency: the graph, without the cells that were superseded; members:
+    the live nodes of layers 1 and 2, by layer; pairs: the access pairs that count; saliences float32 [n]: decayed; live
+    bool [n]: live cells, changes in place.
     """
 
     state: SwarmState
@@ -39,6 +80,8 @@ class Waves:
     images: I8
     lengths: F64
     adjacency: Adjacency
+    members: dict[int, I32]
+    pairs: AccessPairs
     saliences: F32
     live: Flags
     as_of: int
@@ -61,17 +104,28 @@ class Waves:
     def __post_init__(self) -> None:
         self.catch = Catch(self.nodes.types)
         self._spoken = np.zeros(len(self.nodes), np.bool_)
+        self.promotions = Promotions(
+            state=self.state,
+            nodes=self.nodes,
+            images=self.images,
+            lengths=self.lengths,
+            members=self.members,
+            pairs=self.pairs,
+            live=self.live,
+            confirm_by=self.settings.confirm_by,
+            backend=self.backend,
+        )
 
     def run(self) -> None:
         """Run waves until none sets anything off: the first with every diff whose origin is live."""
         sending = self.live[self.state.diffs.origins]
-        wave = rows_of(self.state.diffs, sending)
-        while len(wave):
+        wave = _Wave(diffs=as_diffs(rows_of(self.state.diffs, sending)))
+        while len(wave.diffs):
             self.count += 1
             wave = self._wave(wave)
 
-    def _wave(self, table: DiffTable) -> DiffTable:
-        """Run one wave of these diffs and return the next wave's."""
+    def _wave(self, wave: _Wave) -> _Wave:
+        """Run one wave of these diffs and return the next one: what goes on, and what is new."""
         settings, number = self.settings, self.state.epoch + 1
         meetings = Meetings(
             self.state.nodes,
@@ -84,16 +138,45 @@ class Waves:
             texts=self.texts,
         )
         rules, sweep = rules_of(settings, number), number % settings.anti_entropy_every == 0
-        for batch in batches(as_diffs(table), self.adjacency, settings, self.progress):
+        held: list[Held] = []
+        first = 0
+        for batch in batches(wave.diffs, self.adjacency, settings, self.progress):
             with self.clock.part("gossip"):
-                found, counts = propagate(self.backend, self.nodes, self.adjacency, batch, rules, sweep=sweep)
-            self.tally.add(batch, found, counts)
-            self.digest.add(found)
-            self.catch.add(batch, found)
+                start = wave.start(self.backend, self.nodes, batch, first)
+                state, counts = until_quiet(self.backend, self.nodes, self.adjacency, batch, rules, start, sweep=sweep)
+                found = deliveries(batch, state)
+            first += len(batch)
+            self.tally.counts.add(counts)
             with self.clock.part("contradictions"):
-                meetings.add(batch, found)
+                meetings.add(batch, wave.news(batch, found, start, len(self.nodes)))
+            with self.clock.part("promotions"):
+                one, mask = self.promotions.hold(batch, state, found)
+                held += [one] if one else []
+            self._settle(batch, found, ~mask)
         with self.clock.part("contradictions"):
-            return self._judged(meetings)
+            table = self._judged(meetings)
+        with self.clock.part("promotions"):
+            return _Wave.of(self._promoted(held), as_diffs(table))
+
+    def _settle(self, diffs: Diffs, found: Deliveries, over: torch.Tensor) -> None:
+        """Add the diffs that do not go on in this epoch, bool [b], to what it brought."""
+        if not bool(over.all()):
+            found = found.take(over[diffs.rows_of(found.diffs)])
+            diffs = diffs.take(over)
+        self.tally.add(diffs, found)
+        self.digest.add(found)
+        self.catch.add(diffs, found, self.promotions.stems)
+
+    def _promoted(self, held: list[Held]) -> list[tuple[Diffs, WaveState]]:
+        """Let promoted diffs go on from their entries (spec 5.2); settle the others."""
+        ended = np.concatenate([np.zeros(0, np.int64), *self.ended])
+        further = []
+        for one in held:
+            state, going_on = self.promotions.fire(one, ended)
+            self._settle(one.diffs, one.found, ~going_on)
+            which = torch.nonzero(going_on).flatten()
+            further.append((one.diffs.take(which), state.take(which)))
+        return further
 
     def _judged(self, meetings: Meetings) -> DiffTable:
         """Judge what the wave brought together; return the diffs that tell of it (spec 6.2, 6.3, 6.6)."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import torch
 
@@ -19,8 +21,10 @@ class WaveState(Columns):
     the frontier.
     """
 
-    CLOSED = -1
-    OPEN = -2
+    CLOSED: ClassVar = -1
+    OPEN: ClassVar = -2
+    #: The columns that have a row a record.
+    RECORDS: ClassVar = ("nodes", "energies", "hops", "parents", "scores", "fresh")
 
     offsets: torch.Tensor = column(torch.int64, free=True)
     rounds: torch.Tensor = column(torch.int64, free=True)
@@ -36,6 +40,29 @@ class WaveState(Columns):
         """Return each record's diff row, int64."""
         sizes = self.offsets.diff()
         return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
+
+    def take(self, rows: torch.Tensor) -> Self:
+        """Return the state of the diffs at these rows, int64, in that order."""
+        sizes = self.offsets.diff()[rows]
+        offsets = offsets_of(sizes)
+        shifts = torch.repeat_interleave(self.offsets[rows] - offsets[:-1], sizes)
+        records = torch.arange(len(shifts), device=shifts.device) + shifts
+        columns = {name: getattr(self, name)[records] for name in self.RECORDS}
+        return type(self)(offsets=offsets, rounds=self.rounds[rows], sweeps=self.sweeps[rows], **columns)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Return the diffs of all parts (one at least), one part after the other."""
+        names = ("rounds", "sweeps", *WaveState.RECORDS)
+        columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+        return cls(offsets=offsets_of(torch.cat([part.offsets.diff() for part in parts])), **columns)
+
+
+def offsets_of(sizes: torch.Tensor) -> torch.Tensor:
+    """Return where each of rows of these sizes begins, and where the last ends; int64 [m] -> int64 [m + 1]."""
+    offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=sizes.device)
+    torch.cumsum(sizes, 0, out=offsets[1:])
+    return offsets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,7 +80,3 @@ class Offers(Columns):
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def take(self, rows: torch.Tensor) -> Offers:
-        """Return the offers at these rows; a bool mask keeps the order."""
-        return Offers(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})

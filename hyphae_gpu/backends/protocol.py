@@ -157,3 +157,20 @@ class Backend(Protocol):
         groups: npt.NDArray[np.int32],
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return the links between groups of nodes, summed, in the form that `communities` takes (spec 6.4)."""
+
+    def groups(
+        self,
+        images: npt.NDArray[np.int8],
+        lengths: npt.NDArray[np.float64],
+        offsets: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        begins: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int32],
+        least: float,
+    ) -> npt.NDArray[np.int32]:
+        """Return the leader of each node's group, its own number for a leader, -1 for nodes in no scene (spec 6.4).
+
+        Links by node: offsets int64 [n + 1], targets int32 [m]. Scene s has the cells at begins[s] : begins[s + 1]
+        (int64 [s + 1]; cells int32, none twice), in the order of their turns: one not yet grouped leads and takes the
+        ungrouped ones of its scene that it links to with a cosine >= `least`. Returns int32 [n].
+        """

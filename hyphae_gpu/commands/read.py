@@ -17,7 +17,7 @@ from hyphae_gpu.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hyphae_gpu.state import F32
+    from hyphae_gpu.arrays import F32
     from hyphae_gpu.store import Store
 
 #: The panel of the help page that these commands stand in.

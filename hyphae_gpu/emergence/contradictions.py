@@ -8,17 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hyphae_gpu.arrays import F64, I8, I32, I64, Flags
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.emerged import REASONS, KnownPairs, Resolved
 from hyphae_gpu.errors import UsageError
-from hyphae_gpu.state import REASONS, KnownPairs, NodeTable, Resolved
+from hyphae_gpu.state import NodeTable
 from hyphae_gpu.swarm import Deliveries, Diffs
 from hyphae_gpu.vocabulary import DiffType, NodeType
-
-I8 = npt.NDArray[np.int8]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 #: The least |stance| that takes a side (spec 6.2 b), and the least probability that a verifier's yes has (6.2 c).
 LEAST_STANCE = 0.5

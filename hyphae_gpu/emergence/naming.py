@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer
 
+from hyphae_gpu.arrays import I32, I64, Flags
 from hyphae_gpu.emergence.contradictions import Texts
-from hyphae_gpu.state import I32, I64, Flags
 
 #: Terms of a name.
 TERMS = 4

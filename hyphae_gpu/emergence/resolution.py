@@ -10,24 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hyphae_gpu.arrays import F32, F64, I32, Flags
+from hyphae_gpu.emerged import ContradictionTable, KnownPairs, Supersessions
 from hyphae_gpu.emergence.contradictions import Pairs
 from hyphae_gpu.energies import initial_energy, units
-from hyphae_gpu.state import (
-    PENDING_SILENT,
-    AccessLog,
-    ContradictionTable,
-    DiffTable,
-    KnownPairs,
-    NodeTable,
-    Supersessions,
-    SwarmState,
-)
+from hyphae_gpu.state import PENDING_SILENT, AccessLog, DiffTable, NodeTable, SwarmState
 from hyphae_gpu.vocabulary import DiffType
-
-I32 = npt.NDArray[np.int32]
-F32 = npt.NDArray[np.float32]
-F64 = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 #: What a contradiction diff has of its cell's usual energy (spec 6.2).
 CONTRADICTION_ENERGY = 1.5

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from hyphae_gpu.arrays import F32, F64, I8, I32, I64, Flags
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.emergence.decay import GRID
-from hyphae_gpu.state import F32, F64, I8, I32, I64, Flags, NodeTable
-from hyphae_gpu.swarm import Adjacency
+from hyphae_gpu.emergence.nearest import nearest_rows
+from hyphae_gpu.state import EdgeTable, NodeTable
 from hyphae_gpu.vectors import lengths as lengths_of
 from hyphae_gpu.vectors import quantise
 from hyphae_gpu.vocabulary import EdgeKind, NodeType
@@ -18,8 +18,6 @@ from hyphae_gpu.weights import near_weights, whole_weights
 
 #: Cells that a scene has at least (spec 6.4).
 SMALLEST_SCENE = 5
-#: Pairs of an agent and a scene whose cosines are computed at once.
-_PAIRS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +35,7 @@ class Scenes:
 
     of_nodes int32 [n]: the number of the scene that a live cell belongs to, or that is nearest to an agent or beacon,
     -1 for none. numbers, sizes (cells) int32 [k]; centroids float32 unit vectors [k, d], zeros where `placed` bool [k]
-    is False (the sum was zero); changed bool [k]: the scene is new or its cells are others than before; following: the
-    number that the next new scene gets.
+    is False (the sum was zero); changed bool [k]: the scene is new or its cells are others than before.
     """
 
     of_nodes: I32
@@ -47,7 +44,6 @@ class Scenes:
     centroids: F32
     placed: Flags
     changed: Flags
-    following: int
     #: the cells of each scene: offsets int64 [k + 1] and cells int32, scene by scene, ascending
     offsets: I64
     cells: I32
@@ -62,7 +58,7 @@ def crystallise(
     lengths: F64,
     saliences: F32,
     live: Flags,
-    adjacency: Adjacency,
+    links: EdgeTable,
     before: I32,
     *,
     following: int,
@@ -72,12 +68,13 @@ def crystallise(
     """Return the scenes of an epoch's graph.
 
     images int8 [n, d] and lengths float64 [n] of the nodes' present vectors, saliences float32 [n] the decayed ones,
-    live bool [n]: the live cells; before int32 [n]: `Scenes.of_nodes` of the epoch before, -1 for new nodes; following:
-    the number that the first new scene gets; resolution: numerator and denominator.
+    live bool [n]: the live cells; links: near and copy edges of layer 0, both ways, in any order; before int32 [n]:
+    `Scenes.of_nodes` of the epoch before, -1 for new nodes; following: the number that the first new scene gets;
+    resolution: numerator and denominator.
     """
     cells = np.flatnonzero(live & (nodes.layers == 0)).astype(np.int32)
-    links = scene_links(cells, images, lengths, adjacency, backend)
-    members = communities(links, cells.astype(np.int64), resolution, backend)
+    weighted = scene_links(cells, images, lengths, links, backend)
+    members = communities(weighted, cells.astype(np.int64), resolution, backend)
     sizes = np.bincount(members, minlength=len(cells))
     heads = np.flatnonzero(sizes >= SMALLEST_SCENE)
     places = np.full(len(cells), -1, np.int64)
@@ -97,7 +94,8 @@ def crystallise(
     changed = _changed(nodes, before, of_nodes, numbers, following)
 
     askers = np.flatnonzero(np.isin(nodes.types, (NodeType.AGENT, NodeType.BEACON)) & nodes.placed).astype(np.int32)
-    nearest = nearest_rows(images[askers], lengths[askers], centroids[placed], backend)
+    marks = quantise(centroids[placed])
+    nearest = nearest_rows(images[askers], lengths[askers], marks, lengths_of(marks))
     of_nodes[askers] = numbers[placed][nearest] if placed.any() else -1
     return Scenes(
         of_nodes=of_nodes,
@@ -108,27 +106,21 @@ def crystallise(
         centroids=centroids,
         placed=placed,
         changed=changed,
-        following=max(following, int(numbers[-1]) + 1) if len(numbers) else following,
     )
 
 
-def scene_links(cells: I32, images: I8, lengths: F64, adjacency: Adjacency, backend: Backend) -> Links:
-    """Return the near and copy links among cells, with the weights of spec 3.12; row = place in `cells`, ascending."""
-    places = np.full(adjacency.nodes, -1, np.int32)
+def scene_links(cells: I32, images: I8, lengths: F64, links: EdgeTable, backend: Backend) -> Links:
+    """Return the near and copy edges among cells, with the weights of spec 3.12; row = place in `cells`, ascending."""
+    places = np.full(len(images), -1, np.int32)
     places[cells] = np.arange(len(cells), dtype=np.int32)
-    kinds, offsets = adjacency.kinds.numpy(), adjacency.offsets.numpy()
-    edges = np.flatnonzero((kinds == EdgeKind.NEAR) | (kinds == EdgeKind.COPY))
-    sources = np.repeat(np.arange(adjacency.nodes, dtype=np.int32), np.diff(offsets))[edges]
-    targets = adjacency.targets.numpy()[edges]
-    among = (places[sources] >= 0) & (places[targets] >= 0)
-    edges, sources, targets = edges[among], sources[among], targets[among]
-    near = kinds[edges] == EdgeKind.NEAR
-    weights = np.empty(len(edges), np.int64)
+    chosen = (links.kinds == EdgeKind.NEAR) | (links.kinds == EdgeKind.COPY)
+    chosen &= (places[links.sources] >= 0) & (places[links.targets] >= 0)
+    sources, targets, near = links.sources[chosen], links.targets[chosen], links.kinds[chosen] == EdgeKind.NEAR
+    weights = np.empty(len(sources), np.int64)
     weights[near] = near_weights(backend, images, lengths, sources[near], targets[near])
-    weights[~near] = whole_weights(adjacency.weights.numpy()[edges[~near]])
-    rows = np.zeros(len(cells) + 1, np.int64)
-    np.cumsum(np.bincount(places[sources], minlength=len(cells)), out=rows[1:])
-    return Links(offsets=rows, targets=places[targets], weights=weights)
+    weights[~near] = whole_weights(links.weights[chosen][~near])
+    rows, order = backend.order_rows(len(cells), places[sources], targets.astype(np.int64))
+    return Links(offsets=rows, targets=places[targets[order]], weights=weights[order])
 
 
 def communities(links: Links, numbers: I64, resolution: tuple[int, int], backend: Backend) -> I32:
@@ -171,28 +163,6 @@ def kept_numbers(before: I32, places: I64, count: int, following: int) -> I32:
     fresh = numbers < 0
     numbers[fresh] = following + np.arange(int(fresh.sum()))
     return numbers
-
-
-def nearest_rows(images: I8, lengths: F64, centroids: F32, backend: Backend) -> npt.NDArray[np.int64]:
-    """Return the row of the centroid of greatest cosine with each image (ties: lowest row); int64 [a].
-
-    images int8 [a, d], lengths float64 [a]; centroids float32 [k, d], none of them zero. Without centroids all are 0.
-    """
-    nearest = np.zeros(len(images), np.int64)
-    count = len(centroids)
-    if not count or not len(images):
-        return nearest
-    marks = quantise(centroids)
-    all_images = np.concatenate([marks, images])
-    all_lengths = np.concatenate([lengths_of(marks), lengths])
-    block = max(1, _PAIRS_AT_ONCE // count)
-    for first in range(0, len(images), block):
-        some = np.arange(first, min(first + block, len(images)), dtype=np.int32)
-        left = np.repeat(some + np.int32(count), count)
-        right = np.tile(np.arange(count, dtype=np.int32), len(some))
-        cosines = backend.cosines(all_images, all_lengths, left, right)
-        nearest[some] = cosines.reshape(len(some), count).argmax(axis=1)
-    return nearest
 
 
 def _grouped(of_nodes: I32, cells: I32, numbers: I32) -> tuple[I64, I32]:

@@ -8,7 +8,7 @@ import torch
 
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.gossip.inboxes import Candidates, Inboxes, audience, candidates, ordered, receivers, without_delivered
-from hyphae_gpu.gossip.paths import paths
+from hyphae_gpu.gossip.paths import Stems, paths
 from hyphae_gpu.gossip.resonance import flow_of, resonances
 from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Flow, Nodes
 from hyphae_gpu.vocabulary import EdgeKind
@@ -58,10 +58,13 @@ class Catch:
         self._ways: list[torch.Tensor] = [torch.zeros(0, dtype=torch.int32)]
         self._way_room = 0
 
-    def add(self, diffs: Diffs, found: Deliveries) -> None:
-        """Add a batch: all deliveries of its diffs, in their order. No diff comes twice."""
+    def add(self, diffs: Diffs, found: Deliveries, stems: Stems | None = None) -> None:
+        """Add a batch: all deliveries of its diffs, in their order, and where promotions let them in.
+
+        No diff comes twice.
+        """
         rows = receivers(found, self._types)
-        offsets, ways = paths(diffs, found, rows)
+        offsets, ways = paths(diffs, found, rows, stems)
         self._diffs.append(diffs)
         self._reached.append(found.take(rows))
         self._way_offsets.append(offsets[1:] + self._way_room)

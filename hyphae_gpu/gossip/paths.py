@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import torch
 
 from hyphae_gpu.swarm import Deliveries, Diffs
+from hyphae_gpu.wave_state import offsets_of
 
 
-def paths(diffs: Diffs, found: Deliveries, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _none(dtype: torch.dtype, size: int = 0) -> torch.Tensor:
+    return torch.zeros(size, dtype=dtype)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stems:
+    """Ways up to where a promotion let a diff in (spec 5.2); by default none.
+
+    What comes down from an entry may raise the nodes on the way up to it, and so hide that way. diffs int64 diff
+    numbers, entries int32; offsets int64 [m + 1] into nodes int32: each way from v* back to the origin.
+    """
+
+    diffs: torch.Tensor = field(default_factory=lambda: _none(torch.int64))
+    entries: torch.Tensor = field(default_factory=lambda: _none(torch.int32))
+    offsets: torch.Tensor = field(default_factory=lambda: _none(torch.int64, 1))
+    nodes: torch.Tensor = field(default_factory=lambda: _none(torch.int32))
+
+    @staticmethod
+    def concat(parts: list[Stems]) -> Stems:
+        """Return the ways of all parts (one at least), one part after the other."""
+        columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in ("diffs", "entries", "nodes")}
+        return Stems(offsets=offsets_of(torch.cat([part.offsets.diff() for part in parts])), **columns)
+
+
+def paths(
+    diffs: Diffs, found: Deliveries, rows: torch.Tensor, stems: Stems | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the way to each delivery at `rows`: offsets int64 [m + 1] into nodes int32, receiver first, origin last.
 
-    `found` has all deliveries of `diffs`, in their order. A parent always holds more energy than its child, so a way
-    ends at the origin.
+    `found` has all deliveries of `diffs`, in their order. A parent always holds more energy than its child, but for an
+    entry's: there the way goes on along its stem. So a way ends at the origin.
     """
-    nodes = int(found.nodes.max()) + 1 if len(found) else 1
-    keys = diffs.rows_of(found.diffs) * nodes + found.nodes
+    stems = stems or Stems()
+    count = int(found.nodes.max()) + 1 if len(found) else 1
+    keys = diffs.rows_of(found.diffs) * count + found.nodes
+    stem_of = _stems_by_row(diffs, found, keys, count, stems)
     at, step = rows, 0
     walkers = torch.arange(len(rows), device=rows.device)
     owners, steps, visited = [walkers], [torch.zeros_like(walkers)], [found.nodes[rows]]
-    while True:
-        onward = torch.nonzero(found.parents[at] >= 0).flatten()
-        if not len(onward):
-            break
+    while len(at):
+        entered = torch.nonzero(stem_of[at] >= 0).flatten()
+        which, sizes = stem_of[at[entered]], stems.offsets.diff()[stem_of[at[entered]]]
+        within = torch.arange(int(sizes.sum())) - torch.repeat_interleave(offsets_of(sizes)[:-1], sizes)
+        owners.append(torch.repeat_interleave(walkers[entered], sizes))
+        steps.append(within + step + 1)
+        visited.append(stems.nodes[torch.repeat_interleave(stems.offsets[which], sizes) + within])
+
+        onward = torch.nonzero((found.parents[at] >= 0) & (stem_of[at] < 0)).flatten()
         at, walkers, step = at[onward], walkers[onward], step + 1
         parents = found.parents[at]
         at = torch.searchsorted(keys, keys[at] - found.nodes[at] + parents)
@@ -31,6 +67,14 @@ def paths(diffs: Diffs, found: Deliveries, rows: torch.Tensor) -> tuple[torch.Te
     who, when, where = torch.cat(owners), torch.cat(steps), torch.cat(visited)
     order = torch.argsort(when, stable=True)
     order = order[torch.argsort(who[order], stable=True)]
-    offsets = torch.zeros(len(rows) + 1, dtype=torch.int64, device=rows.device)
-    torch.cumsum(torch.bincount(who, minlength=len(rows)), 0, out=offsets[1:])
-    return offsets, where[order]
+    return offsets_of(torch.bincount(who, minlength=len(rows))), where[order]
+
+
+def _stems_by_row(diffs: Diffs, found: Deliveries, keys: torch.Tensor, count: int, stems: Stems) -> torch.Tensor:
+    """Return for each delivery which stem ends there, -1 for none."""
+    stem_of = torch.full((len(found),), -1, dtype=torch.int64)
+    mine = torch.nonzero(torch.isin(stems.diffs, diffs.numbers)).flatten()
+    if len(mine):
+        wanted = diffs.rows_of(stems.diffs[mine]) * count + stems.entries[mine]
+        stem_of[torch.searchsorted(keys, wanted)] = mine
+    return stem_of

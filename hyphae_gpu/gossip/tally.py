@@ -26,9 +26,9 @@ class Tally:
         self._energies: list[np.ndarray[Any, np.dtype[np.int32]]] = []
         self._deepest: list[np.ndarray[Any, np.dtype[np.int64]]] = []
 
-    def add(self, diffs: Diffs, found: Deliveries, counts: GossipCounts) -> None:
-        """Add one batch: its diffs and all their deliveries."""
-        self.counts.add(counts)
+    def add(self, diffs: Diffs, found: Deliveries) -> None:
+        """Add diffs that are through and all their deliveries; what it took is added to `counts` wave by wave."""
+        self.counts.add(GossipCounts(diffs=len(diffs), deliveries=len(found)))
         hops = np.bincount(found.hops.numpy())
         grown = np.zeros(max(len(hops), len(self._hops)), np.int64)
         grown[: len(self._hops)] += self._hops

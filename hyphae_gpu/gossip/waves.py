@@ -8,7 +8,7 @@ import torch
 
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, GossipCounts, GossipRules, Nodes
-from hyphae_gpu.wave_state import Offers, WaveState
+from hyphae_gpu.wave_state import Offers, WaveState, offsets_of
 
 #: Enough for any diff: `advance` itself stops a diff that would run longer (spec 3.10).
 _UNTIL_QUIET = 1 << 30
@@ -23,7 +23,24 @@ def propagate(
     arguments: the same for any split of the diffs, as long as no edge has a bandwidth (then all diffs of the epoch have
     to be in one call).
     """
-    state = origins(backend, nodes, diffs)
+    start = origins(backend, nodes, diffs)
+    state, counts = until_quiet(backend, nodes, adjacency, diffs, rules, start, sweep=sweep)
+    found = deliveries(diffs, state)
+    counts.diffs, counts.deliveries = len(diffs), len(found)
+    return found, counts
+
+
+def until_quiet(
+    backend: Backend,
+    nodes: Nodes,
+    adjacency: Adjacency,
+    diffs: Diffs,
+    rules: GossipRules,
+    state: WaveState,
+    *,
+    sweep: bool,
+) -> tuple[WaveState, GossipCounts]:
+    """Run rounds, and with `sweep` sweeps, from a state on until nothing rises; the counts leave out deliveries."""
     if adjacency.limited:
         state, counts = _lock_step(backend, nodes, adjacency, diffs, rules, state)
     else:
@@ -31,20 +48,16 @@ def propagate(
     counts.rounds = int(state.rounds.max()) if len(diffs) else 0
     if sweep:
         state = swept(backend, nodes, adjacency, diffs, rules, state, counts)
-    found = deliveries(diffs, state)
-    counts.diffs, counts.deliveries = len(diffs), len(found)
-    return found, counts
+    return state, counts
 
 
 def origins(backend: Backend, nodes: Nodes, diffs: Diffs) -> WaveState:
     """Return E_0: every diff at its origin, its gate not asked; none where E0 or max_hops is below 1 (spec 3.5)."""
     starts = (diffs.energies >= 1) & (diffs.max_hops >= 1)
     rows = torch.nonzero(starts).flatten()
-    offsets = torch.zeros(len(diffs) + 1, dtype=torch.int64, device=rows.device)
-    torch.cumsum(starts, 0, out=offsets[1:])
     at = diffs.origins[rows]
     return WaveState(
-        offsets=offsets,
+        offsets=offsets_of(starts.long()),
         rounds=torch.zeros_like(diffs.numbers),
         sweeps=torch.zeros_like(diffs.numbers),
         nodes=at,

@@ -12,20 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg.types.json import Jsonb
 
+from hyphae_gpu.emerged import REASONS, ContradictionTable, Resolved, Supersessions
 from hyphae_gpu.errors import DatabaseError
-from hyphae_gpu.state import (
-    REASONS,
-    Checkpoint,
-    ContradictionTable,
-    DiffTable,
-    EdgeTable,
-    InboxTable,
-    Resolved,
-    Supersessions,
-)
+from hyphae_gpu.state import Checkpoint, DiffTable, EdgeTable, InboxTable
 from hyphae_gpu.store import copy, copy_out
 from hyphae_gpu.store.arrays import save_index
 from hyphae_gpu.store.copy_in import copy_in, slices, sorted_unique
+from hyphae_gpu.store.new_nodes import add_nodes, add_promotions
 from hyphae_gpu.store.numbering import RESERVED_BEACON
 from hyphae_gpu.store.postgres import Connection
 from hyphae_gpu.store.scenes import write_scenes
@@ -40,18 +33,20 @@ def write_checkpoint(connection: Connection, done: Checkpoint) -> None:
     if last is None or done.epoch != last[0] + 1:
         raise DatabaseError(f"checkpoint of epoch {done.epoch}, but the store has seen {last and last[0]} epochs")
     connection.execute("update knowledge_nodes set pending = null where pending is not null")
+    add_nodes(connection, done.new_nodes, done.as_of, done.first_new_node)
     _move(connection, done)
     _touch(connection, done)
     _age_diffs(connection, done.ended_diffs)
     _add_diffs(connection, done.new_diffs)
     _change_edges(connection, done.removed_edges, done.written_edges)
     _add_inbox(connection, done)
-    if done.index is not None:
-        save_index(connection, 0, done.index)
+    for layer, index in done.indexes.items():
+        save_index(connection, layer, index)
     _supersede(connection, done.superseded)
     _add_contradictions(connection, done.contradictions, done.epoch)
     _resolve(connection, done.resolved)
     write_scenes(connection, done.scenes, done.epoch)
+    add_promotions(connection, done.promotions, done.epoch)
     connection.execute(
         "insert into epochs values (%s, to_timestamp(0) + %s * interval '1 microsecond', "
         "to_timestamp(0) + %s * interval '1 microsecond', %s, %s, %s)",
@@ -64,7 +59,10 @@ def write_checkpoint(connection: Connection, done: Checkpoint) -> None:
 
 
 def _move(connection: Connection, done: Checkpoint) -> None:
-    """Set the new positions of the nodes that moved."""
+    """Set the new positions of the nodes that moved, and take those of nodes that have none any more."""
+    if len(done.displaced):
+        gone = done.displaced.tolist()
+        connection.execute("update knowledge_nodes set embedding = null where num = any(%s)", [gone])
     count, dimension = done.moved_vectors.shape
     if not count:
         return

@@ -13,6 +13,8 @@ _COPIES = (
     "ingest.accesses",
     "ingest.edges",
     "ingest.embedder",
+    "checkpoint.nodes",
+    "checkpoint.made",
     "checkpoint.moved",
     "checkpoint.accessed",
     "checkpoint.ended",
@@ -28,6 +30,7 @@ _COPIES = (
     "checkpoint.resolved",
     "checkpoint.scene",
     "checkpoint.scenes",
+    "checkpoint.promotions",
 )
 #: Every point, in the form ``NAME.before`` and ``NAME.after``.
 POINTS = tuple(

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from hyphae_gpu.emerged import KnownPairs, PromotedKeys, SceneTable
 from hyphae_gpu.errors import DatabaseError
-from hyphae_gpu.state import AccessLog, DiffTable, EdgeTable, InboxKeys, KnownPairs, NodeTable, SceneTable, SwarmState
+from hyphae_gpu.state import AccessLog, DiffTable, EdgeTable, InboxKeys, NodeTable, SwarmState
 from hyphae_gpu.store import copy_out
 from hyphae_gpu.store.arrays import load_index
 from hyphae_gpu.store.copy_out import codes, numbers, strings, times, vector_rows
 from hyphae_gpu.store.postgres import Connection
 from hyphae_gpu.vocabulary import DiffType, EdgeKind, EdgeType, KnowledgeType, NodeType, names
 
-_PENDING = ("created", "updated", "silent")
+_PENDING = ("created", "updated", "silent", "pattern")
 
 
 def load_state(connection: Connection) -> SwarmState:
@@ -29,8 +30,6 @@ def load_state(connection: Connection) -> SwarmState:
     following = connection.execute("select coalesce(max(num), -1) + 1 from memory_diffs").fetchone()
     assert epoch is not None
     assert following is not None
-    next_scene = connection.execute("select coalesce(max(num), -1) + 1 from scenes").fetchone()
-    assert next_scene is not None
     return SwarmState(
         epoch=int(epoch[0]),
         dimension=wide,
@@ -42,11 +41,11 @@ def load_state(connection: Connection) -> SwarmState:
         next_diff=int(following[0]),
         sequences=_sequences(connection, len(nodes)),
         delivered=_delivered(connection),
-        index=load_index(connection, 0, wide),
+        indexes=[load_index(connection, layer, wide) for layer in range(3)],
         contradictions=_contradictions(connection),
         scenes=_scenes(connection),
-        next_scene=int(next_scene[0]),
         node_scenes=_node_scenes(connection, len(nodes)),
+        promoted=_promoted(connection),
     )
 
 
@@ -66,6 +65,7 @@ def _nodes(connection: Connection, dimension: int) -> NodeTable:
         "last_access": times(),
         "superseded_by": _narrow(np.int32),
         "told_superseded": _narrow(np.int32),
+        "made_of": _narrow(np.int32),
         "stance": numbers(">f4", float("nan")),
         "pending": codes(_PENDING),
         "radius": numbers(">f8", float("nan")),
@@ -97,6 +97,7 @@ def _nodes(connection: Connection, dimension: int) -> NodeTable:
         claim_values=values,
         stances=columns["stance"],
         told_superseded=columns["told_superseded"],
+        made_of=columns["made_of"],
     )
 
 
@@ -158,6 +159,12 @@ def _node_scenes(connection: Connection, count: int) -> Any:
     rows, found = copy_out.copy_out(connection, query, [_narrow(np.int64), _narrow(np.int32)])
     whole[rows] = found
     return whole
+
+
+def _promoted(connection: Connection) -> PromotedKeys:
+    query = "select p.diff, p.layer from promotions p join memory_diffs d on d.num = p.diff and d.ttl > 0"
+    diffs, layers = copy_out.copy_out(connection, query, [_narrow(np.int64), numbers(">i2", to=np.int8)])
+    return PromotedKeys(diffs=diffs, layers=layers)
 
 
 def _accesses(connection: Connection) -> AccessLog:

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from hyphae_gpu.errors import DatabaseError
 
 #: The version that `schema.sql` makes.
-VERSION = 3
+VERSION = 4
 #: STEPS[v] is the SQL that turns version v into v + 1.
 STEPS: dict[int, str] = {
     1: """
@@ -35,6 +35,40 @@ STEPS: dict[int, str] = {
             epoch integer not null,
             ended integer
         );
+    """,
+    # scenes become nodes: their numbers are the next free ones
+    3: """
+        alter table knowledge_nodes add column made_of bigint;
+        alter table knowledge_nodes drop constraint knowledge_nodes_pending_check;
+        alter table knowledge_nodes add constraint knowledge_nodes_pending_check
+            check (pending in ('created', 'updated', 'silent', 'pattern'));
+        drop table promotions;
+        create table promotions (
+            diff bigint not null,
+            layer smallint not null check (layer in (1, 2)),
+            epoch integer not null,
+            scenes bigint[] not null,
+            node bigint not null,
+            counts bigint[] not null,
+            carrier bigint not null,
+            entry bigint,
+            carried bigint[] not null,
+            primary key (diff, layer)
+        );
+        create temp table renumbered on commit drop as
+            select s.num as old, s.id as old_id, s.ended,
+                (select coalesce(max(num), -1) from knowledge_nodes) + row_number() over (order by s.num) as num
+            from scenes s;
+        insert into knowledge_nodes (num, id, type, layer, created_at, last_access)
+            select r.num, 'scene-' || r.num || case when exists (
+                select from knowledge_nodes n where n.id = 'scene-' || r.num
+            ) then '~' else '' end, 'scene', 1, now(), now() from renumbered r;
+        update knowledge_nodes n set scene = r.num from renumbered r where n.scene = r.old and n.type <> 'scene';
+        create temp table kept on commit drop as
+            select n.num, n.id, s.name, s.size, s.epoch, s.ended
+            from scenes s join renumbered r on r.old = s.num join knowledge_nodes n on n.num = r.num;
+        delete from scenes;
+        insert into scenes select * from kept;
     """,
 }
 

@@ -146,6 +146,11 @@ class Store:
         with self._reading() as connection:
             return scenes(connection, limit=limit, shown=shown)
 
+    def promotions(self, *, layer: int | None = None, limit: int | None = None, shown: int = 5) -> list[dict[str, Any]]:
+        """Return what was promoted, newest epoch first (`queries.promotions`)."""
+        with self._reading() as connection:
+            return queries.promotions(connection, layer=layer, limit=limit, shown=shown)
+
     def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> list[str | None]:
         """Return the texts of nodes by number, None where a node has none."""
         with self._reading() as connection:

@@ -1,9 +1,9 @@
-"""What people ask the store: its state, an inbox."""
+"""What people ask the store: its state, an inbox, what contradicts, what was promoted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg.rows import dict_row
 
@@ -47,7 +47,7 @@ def status(connection: Connection, project: str) -> dict[str, Any]:
         "cut": _summed(connection, "cut"),
         "contradictions": {word: contradictions.get(word, 0) for word in ("open", "resolved")},
         "scenes": one("select count(*) from scenes where ended is null"),
-        "patterns": _summed(connection, "patterns"),
+        "patterns": one("select count(*) from knowledge_nodes where layer = 0 and made_of is not null"),
         "promotions": {word: promotions.get(word, 0) for word in ("1", "2")},
         "throttled": _summed(connection, "throttled"),
         "lost": _summed(connection, "lost"),
@@ -114,6 +114,44 @@ def contradictions(connection: Connection, *, only_open: bool, limit: int | None
             "where not %s or v.status = 'open' order by v.epoch desc, v.similarity desc, a.num, b.num limit %s",
             [only_open, limit],
         )
+        return cursor.fetchall()
+
+
+_PROMOTIONS: LiteralString = """
+    select d.id as diff, o.id as origin, o.text, o.payload, d.knowledge_type, d.diff_type, m.id as agent,
+        p.layer, p.epoch, n.id as node,
+        (
+            select jsonb_agg(jsonb_build_object('id', s.id, 'name', s.name, 'count', l.count) order by l.step)
+            from unnest(p.scenes, p.counts) with ordinality l (num, count, step) join scenes s using (num)
+        ) as scenes,
+        c.id as carrier, e.id as entry,
+        array(
+            select w.id from unnest(p.carried[:%(shown)s]) with ordinality l (num, step)
+            join knowledge_nodes w using (num) order by l.step
+        ) as carried,
+        cardinality(p.carried) as carried_count
+    from promotions p
+    join memory_diffs d on d.num = p.diff
+    join knowledge_nodes o on o.num = d.origin
+    join knowledge_nodes n on n.num = p.node
+    join knowledge_nodes c on c.num = p.carrier
+    left join knowledge_nodes m on m.num = o.agent
+    left join knowledge_nodes e on e.num = p.entry
+    where p.layer = coalesce(%(layer)s, p.layer)
+    order by p.epoch desc, p.diff, p.layer limit %(limit)s
+"""
+
+
+def promotions(connection: Connection, *, layer: int | None, limit: int | None, shown: int = 5) -> list[dict[str, Any]]:
+    """Return what was promoted (spec 5.2), to `layer` or to any: the newest epoch first, then by diff, then by layer.
+
+    Each is a dict: diff (id), origin (id), its text and payload, knowledge_type, diff_type, agent (id of the origin's
+    maker or None), layer, epoch, node (id of the one made), scenes: those that counted as dicts of id, name, count
+    (counted nodes), most first; carrier (id of the node whose energy went up), entry (id of the node where it went on,
+    or None), carried: ids of the counted nodes, `shown` at most, greatest energy first, and carried_count.
+    """
+    with connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(_PROMOTIONS, {"layer": layer, "limit": limit, "shown": shown})
         return cursor.fetchall()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg.rows import dict_row
 
-from hyphae_gpu.state import SceneChanges
+from hyphae_gpu.emerged import SceneChanges
 from hyphae_gpu.store import copy
 from hyphae_gpu.store.copy_in import copy_in
 from hyphae_gpu.store.postgres import Connection
@@ -36,17 +36,17 @@ def write_scenes(connection: Connection, changes: SceneChanges, epoch: int) -> N
     copy_in(connection, "rehomed", ["num", "scene"], [fields], "checkpoint.scene")
     connection.execute("update knowledge_nodes n set scene = r.scene from rehomed r where n.num = r.num")
     written = changes.written
-    connection.execute("create temp table told (like scenes) on commit drop")
+    connection.execute("create temp table told (num bigint, name text, size integer, epoch integer) on commit drop")
     fields = [
         copy.int64(written.numbers),
-        copy.text(pa.array([f"scene-{number}" for number in written.numbers.tolist()], pa.large_string())),
         copy.text(pa.array(written.names, pa.large_string())),
         copy.int32(written.sizes),
         copy.int32(written.epochs),
     ]
-    copy_in(connection, "told", ["num", "id", "name", "size", "epoch"], [fields], "checkpoint.scenes")
+    copy_in(connection, "told", ["num", "name", "size", "epoch"], [fields], "checkpoint.scenes")
     connection.execute(
-        "insert into scenes select * from told "
+        "insert into scenes (num, id, name, size, epoch) "
+        "select t.num, n.id, t.name, t.size, t.epoch from told t join knowledge_nodes n using (num) "
         "on conflict (num) do update set name = excluded.name, size = excluded.size"
     )
     if len(changes.ended):

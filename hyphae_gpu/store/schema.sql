@@ -1,4 +1,4 @@
--- The store of one project, version 3 (spec 8.2). Run with the project's schema first in search_path.
+-- The store of one project, version 4 (spec 8.2). Run with the project's schema first in search_path.
 -- The two `embedding` columns are added at the first ingest, when the dimension is known.
 
 create table meta (
@@ -23,6 +23,7 @@ create table knowledge_nodes (
     supersedes bigint,
     superseded_by bigint,
     told_superseded bigint,      -- the superseded_by of which an epoch has told
+    made_of bigint,              -- of a promoted node the cell it came from, of a pattern the one that led its group
     scene bigint,                -- of a live cell the scene it belongs to, of an agent or beacon the nearest
     interests jsonb,
     radius double precision,     -- a beacon's own
@@ -30,7 +31,7 @@ create table knowledge_nodes (
     sponsor bigint,              -- an agent's
     given bytea,                 -- SHA-256 of the position that the agent's or beacon's last row gave
     quarantined boolean not null default false,
-    pending text check (pending in ('created', 'updated', 'silent')),   -- until an epoch has taken the node in
+    pending text check (pending in ('created', 'updated', 'silent', 'pattern')),   -- until an epoch has taken the node in
     created_at timestamptz not null,
     last_access timestamptz not null,
     payload jsonb
@@ -105,12 +106,16 @@ create table promotions (
     diff bigint not null,
     layer smallint not null check (layer in (1, 2)),   -- the layer promoted to
     epoch integer not null,
-    scenes bigint[] not null,
-    node bigint,
+    scenes bigint[] not null,    -- those that counted, with most counted nodes first
+    node bigint not null,        -- the node that was made
+    counts bigint[] not null,    -- counted nodes of each scene
+    carrier bigint not null,     -- the node whose energy went up
+    entry bigint,                -- the node of that layer where it went on
+    carried bigint[] not null,   -- the counted nodes of the first scene, or the scenes' own; greatest energy first
     primary key (diff, layer)
 );
 
--- Scenes (spec 6.4); knowledge_nodes.scene holds their numbers. A number is never given again.
+-- Scenes (spec 6.4). A scene's number and id are those of its own node; knowledge_nodes.scene holds the numbers.
 create table scenes (
     num bigint primary key,
     id text not null unique,

@@ -21,7 +21,7 @@ VECTOR_LIMIT, HALF_LIMIT = 2000, 4000
 #: M and efConstruction of each layer (spec 2.2).
 _BUILD = ((24, 128), (16, 100), (8, 64))
 _EF_SEARCH = 100
-_FOUND = "n.num, n.id, n.type, n.layer, n.knowledge_type, n.text, n.salience, n.created_at"
+_FOUND = "n.num, n.id, n.type, n.layer, n.knowledge_type, coalesce(n.text, own.name) as text, n.salience, n.created_at"
 _PROGRESS_SECONDS = 0.5
 
 #: Told an index's name and the share of it that is done, 0 to 1.
@@ -55,10 +55,10 @@ def search(
 ) -> list[dict[str, Any]]:
     """Return the nodes nearest to a vector, best first, decayed ones too; within the caller's transaction.
 
-    vector: float32 [d]. layer 0 to 2; type: a node type or a knowledge type (default: cells and scenes); scene: a
-    scene's id; since: int64 microseconds, the earliest created_at; None for any. Each hit is a dict: num, id, type,
-    layer, knowledge_type, text, salience, created_at, scene and agent (ids), cosine (of the float32 vectors). Raises
-    UsageError for what cannot be.
+    vector: float32 [d]. layer 0 to 2 (default: any, but for promoted nodes, whose cells stand for them); type: a node
+    type or a knowledge type (default: cells and scenes); scene: a scene's id; since: int64 microseconds, the earliest
+    created_at; None for any. Each hit is a dict: num, id, type, layer, knowledge_type, text (of a scene its name),
+    salience, created_at, scene and agent (ids), cosine (of the float32 vectors). Raises UsageError for what cannot be.
     """
     dimension = dimension_of(connection)
     if vector.shape != (dimension,):
@@ -67,7 +67,7 @@ def search(
         raise UsageError("a search vector needs finite numbers, not all of them zero")
     if limit < 1:
         raise UsageError(f"limit {limit}: expected 1 or more")
-    filters, values = _filters(connection, type, scene, since)
+    filters, values = _filters(connection, layer, type, scene, since)
     connection.execute(f"set local hnsw.ef_search = {_EF_SEARCH}")
     connection.execute("set local hnsw.iterative_scan = relaxed_order")
     expression, _ = _stored_as(dimension)
@@ -84,7 +84,8 @@ def search(
     query = sql.SQL(
         "with near as ({}) select {}, s.id as scene, a.id as agent, 1 - (n.embedding <=> {}::vector) as cosine "
         "from near join knowledge_nodes n using (num) left join scenes s on s.num = n.scene "
-        "left join knowledge_nodes a on a.num = n.agent order by cosine desc, n.num limit {}"
+        "left join scenes own on own.num = n.num left join knowledge_nodes a on a.num = n.agent "
+        "order by cosine desc, n.num limit {}"
     ).format(nearest, sql.SQL(_FOUND), sql.Placeholder("vector"), sql.Literal(limit))
     # The text form keeps every float32: nine digits.
     values["vector"] = "[" + ",".join(f"{x:.9g}" for x in vector.tolist()) + "]"
@@ -94,11 +95,14 @@ def search(
 
 
 def _filters(
-    connection: Connection, kind: str | None, scene: str | None, since: int | None
+    connection: Connection, layer: int | None, kind: str | None, scene: str | None, since: int | None
 ) -> tuple[sql.Composable, dict[str, Any]]:
     """Return the conditions on a node, and their values."""
     conditions: list[sql.Composable] = []
     values: dict[str, Any] = {}
+    if layer is None:
+        # The cell that a promoted node was made of says the same.
+        conditions.append(sql.SQL("(n.layer = 0 or n.made_of is null)"))
     if kind is None:
         conditions.append(sql.SQL("n.type in ('cell', 'scene')"))
     elif kind in names(NodeType) or kind in names(KnowledgeType):

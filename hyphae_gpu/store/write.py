@@ -48,7 +48,7 @@ def write_rows(connection: Connection, rows: Rows, *, diffs: bool) -> dict[str, 
 
     Counts: cells_created, cells_updated, cells_unchanged, agents, beacons (rows), accesses (new entries of the log),
     edges (rows). With `diffs` False new and changed cells wait silently. Raises BadInputError where rows and store do
-    not fit: another dimension or embedding space, an id of another type, a reference to nothing.
+    not fit: another dimension or embedding space, an id of another type or of a promoted node, a reference to nothing.
     """
     _settle_space(connection, rows)
     found = Numbering(connection, rows)
@@ -181,7 +181,10 @@ def _insert_cells(connection: Connection, rows: Rows, found: Numbering, diffs: b
 
 
 def _update_cells(connection: Connection, rows: Rows, found: Numbering, diffs: bool) -> dict[str, int]:
-    """Give known cells their new content (spec 6.6); those given again alike are left alone."""
+    """Give known cells their new content (spec 6.6); those given again alike are left alone.
+
+    Raises BadInputError for other content of a promoted node.
+    """
     cells, numbers = found.only(rows.cells, found.cells, new=False)
     if not cells.num_rows:
         return {"cells_updated": 0, "cells_unchanged": 0}
@@ -199,6 +202,7 @@ def _update_cells(connection: Connection, rows: Rows, found: Numbering, diffs: b
             "delete from incoming i using knowledge_nodes n where n.num = i.num and ({}) is not distinct from ({})"
         ).format(new, old)
     ).rowcount
+    _refuse_promoted(connection, cells, numbers)
     connection.execute(
         "update knowledge_nodes l set superseded_by = null from incoming i join knowledge_nodes n using (num) "
         "where l.num = n.supersedes and l.superseded_by = i.num and i.supersedes is distinct from n.supersedes"
@@ -217,6 +221,25 @@ def _update_cells(connection: Connection, rows: Rows, found: Numbering, diffs: b
         "on conflict do nothing"
     )
     return {"cells_updated": changed, "cells_unchanged": alike}
+
+
+def _refuse_promoted(connection: Connection, cells: pa.Table, numbers: npt.NDArray[np.int64]) -> None:
+    """Refuse rows that would change what was promoted: it says what its cell said then (spec 5.2)."""
+    raised = connection.execute(
+        "select n.num, n.id, n.layer, c.id from incoming i join knowledge_nodes n using (num) "
+        "left join knowledge_nodes c on c.num = n.made_of where n.layer > 0"
+    ).fetchall()
+    if not raised:
+        return
+    rows = dict(zip(numbers.tolist(), cells["row"].to_pylist(), strict=True))
+    problems = [
+        (
+            f"row {rows[num]}",
+            f"id {name!r} is a node promoted to layer {layer}; give {cell!r} anew, of which it was made",
+        )
+        for num, name, layer, cell in sorted(raised, key=lambda row: rows[row[0]])
+    ]
+    raise BadInputError(problems)
 
 
 def _interests(table: pa.Table) -> copy.Field:

@@ -185,7 +185,9 @@ def _size(done: Checkpoint) -> dict[str, int]:
         "diffs": len(done.new_diffs),
         "edges": len(done.written_edges),
         "inbox": len(done.inbox),
-        "points": len(done.index) if done.index else 0,
+        "nodes": len(done.new_nodes),
+        "promotions": len(done.promotions),
+        "points": sum(len(index) for index in done.indexes.values()),
     }
 
 

@@ -20,7 +20,10 @@ from hyphae_gpu.engine import EpochReport, run_epochs
 from hyphae_gpu.store import open_store
 
 _HOUR = 3_600_000_000
-_STAGES = ("taking in", "drift", "topology", "gossip", "resonance", "inboxes", "checkpoint")
+_STAGES = (
+    *("taking in", "drift", "topology", "scenes", "layers", "gossip", "promotions", "resonance", "inboxes"),
+    *("patterns", "checkpoint"),
+)
 COLUMNS = (
     Column("nodes", "nodes", "d"),
     Column("agents", "agents", "d"),

@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.config import Settings
 from hyphae_gpu.emergence.scenes import SMALLEST_SCENE, Links, communities, scene_links
 from hyphae_gpu.linking import link
-from hyphae_gpu.topology.adjacency import adjacency_of
+from hyphae_gpu.state import EdgeTable
 from hyphae_gpu.vectors import lengths, quantise
 
 PEERS = ("numpy", "leiden", "hdbscan", "kmeans")
@@ -116,12 +116,12 @@ def _labelled(folder: Path, name: str, threads: int) -> _Graph:
     say(f"{name}: linking {len(vectors)} cells (HNSW)")
     images = quantise(vectors)
     topology = Runs()
-    edges = topology.time(lambda: link(vectors, Settings(threads=threads)))
-    adjacency = adjacency_of(edges, len(vectors), CpuBackend(threads))
+    found = topology.time(lambda: link(vectors, Settings(threads=threads)))
+    edges = EdgeTable(**{spec.name: getattr(found, spec.name).numpy() for spec in fields(EdgeTable)})
     cells, spans = np.arange(len(vectors), dtype=np.int32), lengths(images)
     return _Graph(
         name=name,
-        links=lambda backend: scene_links(cells, images, spans, adjacency, backend),
+        links=lambda backend: scene_links(cells, images, spans, edges, backend),
         topology_seconds=topology.seconds,
         vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
         labels=labels,

@@ -95,7 +95,7 @@ def _row(count: int, threads: int, arguments: argparse.Namespace) -> dict[str, A
         parts[name] = peer.theirs
     runs = alternating(parts, arguments.repeat)
     candidates = round(_candidates(made))
-    size = int(len(made.topology.index) * (candidates * arguments.dimension + 4 * arguments.dimension))
+    size = int(len(made.topology.layers[0].index) * (candidates * arguments.dimension + 4 * arguments.dimension))
     return {
         "nodes": count,
         "dimension": arguments.dimension,
@@ -156,7 +156,7 @@ def _peers(made: _Made) -> dict[str, _Peer]:
 
 
 def _faiss(made: _Made) -> _Peer:
-    index = made.topology.index
+    index = made.topology.layers[0].index
     dimension, shape = made.images.shape[1], LAYER_SHAPES[0]
 
     def ours() -> HnswIndex:
@@ -186,7 +186,7 @@ def _faiss(made: _Made) -> _Peer:
 
 
 def _near(made: _Made) -> _Peer:
-    index = made.topology.index
+    index = made.topology.layers[0].index
     offsets, links = index.base_links()
     founders, images, spans = index.founders, made.images, made.spans
     backend = CpuBackend(threads=made.threads)
@@ -225,7 +225,7 @@ def _within_two(point: int, offsets: npt.NDArray[np.int64], links: npt.NDArray[n
 
 def _candidates(made: _Made) -> float:
     """Return how many points lie within two links of one, over a sample."""
-    offsets, links = made.topology.index.base_links()
+    offsets, links = made.topology.layers[0].index.base_links()
     sample = np.linspace(0, max(0, len(offsets) - 2), min(_SAMPLE, len(offsets) - 1)).astype(np.int64)
     return float(np.mean([len(_within_two(point, offsets, links)) for point in sample])) if len(sample) else 0.0
 

@@ -96,7 +96,10 @@ def _codes(values: Sequence[Any]) -> npt.NDArray[np.int32]:
 
 
 class FactProject:
-    """Cells that arrive one after the other, which `run_epochs` runs as it runs a store (`engine.Project`)."""
+    """Cells that arrive one after the other, which `run_epochs` runs as it runs a store (`engine.Project`).
+
+    Epochs make nodes of their own, such as scenes, so a cell's node number is not its place among those that arrive.
+    """
 
     def __init__(self, table: NodeTable, texts: Sequence[str]) -> None:
         self._all, self._texts = table, texts
@@ -113,21 +116,21 @@ class FactProject:
             next_diff=0,
             sequences=none,
             delivered=InboxKeys(agents=none, diffs=np.zeros(0, np.int64), vias=none),
-            index=IndexArrays(
-                founders=none,
-                vectors=np.zeros((0, dimension), np.float32),
-                levels=none,
-                links=none,
-                entry_point=-1,
-                max_level=-1,
-            ),
+            indexes=[IndexArrays.empty(dimension) for _ in range(3)],
         )
+        self._arrived = 0
+        #: by node number: the place of each among the cells that arrive, -1 for what an epoch made; and its text
+        self._places: list[int] = []
+        self._said: list[str | None] = []
         self.done: list[Checkpoint] = []
 
     def arrive(self, until: int) -> None:
-        """Take in the cells up to a number, each of which makes a diff."""
-        state = self._state
-        fresh = _rows(self._all, slice(len(state.nodes), until))
+        """Take in the cells up to a place, each of which makes a diff."""
+        state, places = self._state, range(self._arrived, until)
+        fresh = _rows(self._all, slice(places.start, places.stop))
+        self._places += places
+        self._said += self._texts[places.start : places.stop]
+        self._arrived = until
         columns = (spec.name for spec in fields(NodeTable))
         state.nodes = NodeTable(
             **{name: np.concatenate([getattr(state.nodes, name), getattr(fresh, name)]) for name in columns}
@@ -141,12 +144,20 @@ class FactProject:
 
     def checkpoint(self, done: Checkpoint) -> None:
         """Keep an epoch, and what the engine does not leave in the state."""
-        self._state.index = done.index or self._state.index
+        new = done.new_nodes
+        for text, cell in zip(new.texts, new.made_of.tolist(), strict=True):
+            self._places.append(-1)
+            self._said.append(self._said[cell] if text is None and cell >= 0 else text)
         self.done.append(done)
 
     def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> list[str | None]:
-        """Return the texts of cells by number."""
-        return [self._texts[number] for number in numbers.tolist()]
+        """Return the texts of nodes by number."""
+        return [self._said[number] for number in numbers.tolist()]
+
+    def raised(self, done: Checkpoint) -> list[Pair]:
+        """Return the contradictions that an epoch raised, as places of (earlier, later) cells."""
+        found = done.contradictions
+        return [(self._places[a], self._places[b]) for a, b in zip(found.a.tolist(), found.b.tolist(), strict=True)]
 
 
 def cells(vectors: npt.NDArray[np.float32], created_at: I64, *, subjects: Any = None, values: Any = None) -> NodeTable:
@@ -185,11 +196,7 @@ def streamed(stream: Stream, settings: Settings, told: Told) -> dict[str, Any]:
         project.arrive(end)
         run_epochs(project, settings, as_of=int(stream.arrived[end - 1]))
         told(len(project.done), len(ends))
-    raised = {
-        (a, b): done.epoch
-        for done in project.done
-        for a, b in zip(done.contradictions.a.tolist(), done.contradictions.b.tolist(), strict=True)
-    }
+    raised = {pair: done.epoch for done in project.done for pair in project.raised(done)}
     hops: Counter[int] = Counter()
     for done in project.done:
         hops.update({int(hop): count for hop, count in done.counts["met_after"].items()})

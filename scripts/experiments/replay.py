@@ -115,7 +115,7 @@ def replay(
             rules=rules,
             backend=backend,
         )
-        index = topology.index
+        index = topology.layers[0].index
         nodes = Nodes.of_images(
             images[:known].copy(), sizes[:known].copy(), types=here.types, layers=here.layers, interests=here.interests
         )

@@ -51,8 +51,7 @@ def measured(folder: Path, verifier: str | None, settings: Settings) -> list[dic
         project = FactProject(table, sentences)
         project.arrive(len(sentences))
         run_epochs(project, settings.model_copy(update={"verifier": name}), as_of=0)
-        found = project.done[0].contradictions
-        raised[name] = set(zip(found.a.tolist(), found.b.tolist(), strict=True)) & labels.keys()
+        raised[name] = set(project.raised(project.done[0])) & labels.keys()
     met = sorted(raised[SIMILAR])
     answers = {
         "claims and stances (no sentence has any)": raised[None],

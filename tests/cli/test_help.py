@@ -66,7 +66,7 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_the_defaults_on_help_pages_are_the_settings_own():
     for name, field in Settings.model_fields.items():
         default = TEXTS[name][2]
-        if name not in ("threads", "database_url", "embed", "audience_limit", "verifier"):
+        if name not in ("threads", "database_url", "embed", "audience_limit", "verifier", "summariser"):
             assert default == str(field.default), name
 
 

@@ -7,8 +7,9 @@ import torch
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
+from hyphae_gpu.emerged import REASONS, KnownPairs
 from hyphae_gpu.emergence.contradictions import Meetings, Pairs
-from hyphae_gpu.state import REASONS, AccessLog, KnownPairs, NodeTable
+from hyphae_gpu.state import AccessLog, NodeTable
 from hyphae_gpu.swarm import Deliveries, Diffs
 from hyphae_gpu.vectors import lengths
 from hyphae_gpu.vocabulary import DiffType, NodeType

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyphae_gpu.emerged import Supersessions
 from hyphae_gpu.emergence.resolution import (
     contradiction_diffs,
     declared_supersessions,
@@ -20,15 +21,7 @@ from hyphae_gpu.emergence.resolution import (
     votes,
     with_raised,
 )
-from hyphae_gpu.state import (
-    PENDING_CREATED,
-    PENDING_SILENT,
-    PENDING_UPDATED,
-    SETTLED,
-    AccessLog,
-    Supersessions,
-    SwarmState,
-)
+from hyphae_gpu.state import PENDING_CREATED, PENDING_SILENT, PENDING_UPDATED, SETTLED, AccessLog, SwarmState
 from hyphae_gpu.vocabulary import DiffType, KnowledgeType
 from tests.emergence.contradiction_cases import CELLS, Crowd, known_pairs, pairs_of
 from tests.engine.project import Project

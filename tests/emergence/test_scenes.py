@@ -11,17 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.emergence.scenes import Links, Scenes, communities, crystallise, kept_numbers, nearest_rows, scene_links
+from hyphae_gpu.emerged import SceneTable
+from hyphae_gpu.emergence.nearest import nearest_rows
+from hyphae_gpu.emergence.scene_tables import scene_nodes
+from hyphae_gpu.emergence.scenes import Links, Scenes, communities, crystallise, kept_numbers, scene_links
 from hyphae_gpu.linking import cells as cells_of
 from hyphae_gpu.linking import link
-from hyphae_gpu.swarm import Adjacency, Edges
+from hyphae_gpu.state import EdgeTable
+from hyphae_gpu.swarm import Edges
 from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.vocabulary import EdgeKind, EdgeType, NodeType
-from tests.graphs import adjacency_of
 from tests.oracles import scenes as oracle
 from tests.oracles.cosine import cosine
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
+#: The number of the first scene of a `World`.
+FIRST = 1000
 RESOLUTIONS = [(2, 1), (1, 1), (4, 1), (1, 3), (7, 5)]
 
 
@@ -37,6 +42,13 @@ def linked(numbers: list[int], pairs: dict[tuple[int, int], int]) -> tuple[Links
         weights=np.array([w for _, w in rows], np.int64),
     )
     return links, {(numbers[a], numbers[b]): w for (a, b), w in both.items()}
+
+
+def edge_table(edges: Edges) -> EdgeTable:
+    """The edges as an epoch has them, here in an order of no meaning."""
+    rows = np.random.default_rng(len(edges)).permutation(len(edges))
+    names = ("sources", "targets", "types", "kinds", "weights", "bandwidths")
+    return EdgeTable(**{name: getattr(edges, name).numpy()[rows] for name in names})
 
 
 def planted(seed: int, *, count: int, blocks: int, degree: float, mixing: float, ties: bool) -> tuple:
@@ -176,10 +188,7 @@ class World:
             bandwidths=edges.bandwidths,
         )
 
-    def adjacency(self) -> Adjacency:
-        return adjacency_of(self.edges, len(self.nodes))
-
-    def crystallise(self, before: np.ndarray | None = None, following: int = 0, threads: int = 1) -> Scenes:
+    def crystallise(self, before: np.ndarray | None = None, following: int = FIRST, threads: int = 1) -> Scenes:
         nowhere = np.full(len(self.nodes), -1, np.int32)
         return crystallise(
             self.nodes,
@@ -187,7 +196,7 @@ class World:
             self.lengths,
             self.saliences,
             self.live,
-            self.adjacency(),
+            edge_table(self.edges),
             nowhere if before is None else before,
             following=following,
             resolution=(2, 1),
@@ -209,9 +218,8 @@ def test_scenes_of_an_epoch_are_those_of_the_rule(seed: int) -> None:
     assert (world.edges.kinds == EdgeKind.COPY).any()
     groups = [np.flatnonzero((found.of_nodes == n) & world.live).tolist() for n in found.numbers]
     assert groups == expected
-    assert found.numbers.tolist() == list(range(len(expected)))
+    assert found.numbers.tolist() == list(range(FIRST, FIRST + len(expected)))
     assert found.sizes.tolist() == [len(cells) for cells in expected]
-    assert found.following == len(expected)
     assert found.changed.all()
     lonely = set(np.flatnonzero(world.live)) - {cell for cells in expected for cell in cells}
     assert all(found.of_nodes[cell] == -1 for cell in lonely | set(np.flatnonzero(~world.live[: world.count])))
@@ -238,32 +246,34 @@ def test_agents_and_beacons_belong_to_the_nearest_centroid() -> None:
 
 def test_equally_near_centroids_give_the_lowest_scene() -> None:
     images = np.array([[100, 100], [-5, 0]], np.int8)
-    centroids = np.array([[0, 1], [1, 0], [0, 1]], np.float32)
-    assert nearest_rows(images, lengths(images), centroids, CpuBackend()).tolist() == [0, 0]
-    assert nearest_rows(images, lengths(images), centroids[:0], CpuBackend()).tolist() == [0, 0]
+    marks = np.array([[0, 127], [127, 0], [0, 127]], np.int8)
+    assert nearest_rows(images, lengths(images), marks, lengths(marks)).tolist() == [0, 0]
+    assert nearest_rows(images, lengths(images), marks[:0], lengths(marks)[:0]).tolist() == [0, 0]
 
 
 def test_numbers_stay_while_the_world_changes_and_are_never_used_again() -> None:
     world = World()
     first = world.crystallise()
-    again = world.crystallise(first.of_nodes, first.following, threads=2)
+    following = FIRST + len(first)
+    again = world.crystallise(first.of_nodes, following, threads=2)
     assert np.array_equal(first.of_nodes, again.of_nodes)
     assert not again.changed.any()
 
-    gone = np.flatnonzero((first.of_nodes == 2) & world.live)
+    ended = FIRST + 2
+    gone = np.flatnonzero((first.of_nodes == ended) & world.live)
     world.live[gone] = False
     keep = ~(np.isin(world.edges.sources.numpy(), gone) | np.isin(world.edges.targets.numpy(), gone))
     columns = ("sources", "targets", "types", "kinds", "weights", "bandwidths")
     world.edges = Edges(**{name: getattr(world.edges, name)[torch.from_numpy(keep)] for name in columns})
-    later = world.crystallise(first.of_nodes, first.following)
+    later = world.crystallise(first.of_nodes, following)
     before = {cell: int(first.of_nodes[cell]) for cell in np.flatnonzero(first.of_nodes[: world.count] >= 0)}
     plain = world.plain()
-    expected = oracle.kept_ids(before, plain, first.following)
+    expected = oracle.kept_ids(before, plain, following)
     assert {int(later.of_nodes[cells[0]]): len(cells) for cells in plain} == dict(
         zip(later.numbers.tolist(), later.sizes.tolist(), strict=True)
     )
     assert [int(later.of_nodes[cells[0]]) for cells in plain] == expected
-    assert 2 not in later.numbers
+    assert ended not in later.numbers
     assert (later.of_nodes[gone] == -1).all()
     for row, number in enumerate(later.numbers.tolist()):
         members = np.flatnonzero((later.of_nodes == number) & world.live)
@@ -291,7 +301,36 @@ def test_a_world_without_cells_has_no_scenes() -> None:
     found = world.crystallise()
     assert len(found) == 0
     assert (found.of_nodes == -1).all()
-    assert found.following == 0
+
+
+def test_a_scenes_own_node_stands_at_its_centroid_and_nowhere_without_one() -> None:
+    """Nodes 2 to 7 are the scenes there were: 2 stays, 3 moves, 4 loses its centroid, 5 gets one, 6 and 7 end."""
+    east, north, up, none = np.concatenate([np.eye(3), np.zeros((1, 3))]).astype(np.float32)
+    nodes = cells_of(np.stack([east, east, east, north, north, none, up, none]))
+    nodes.types[2:] = NodeType.SCENE
+    nodes.placed[[5, 7]] = False
+    before = SceneTable(
+        numbers=np.arange(2, 8, dtype=np.int32),
+        sizes=np.full(6, 5, np.int32),
+        epochs=np.ones(6, np.int32),
+        names=[""] * 6,
+    )
+    found = Scenes(
+        of_nodes=np.full(len(nodes), -1, np.int32),
+        numbers=np.array([2, 3, 4, 5, 8, 9], np.int32),
+        sizes=np.full(6, 5, np.int32),
+        centroids=np.stack([east, up, none, north, up, none]),
+        placed=np.array([True, True, False, True, True, False]),
+        changed=np.ones(6, np.bool_),
+        offsets=np.zeros(7, np.int64),
+        cells=np.zeros(0, np.int32),
+    )
+    made = scene_nodes(nodes, before, found)
+    assert (made.moved.tolist(), made.vectors.tolist()) == ([3, 5], [up.tolist(), north.tolist()])
+    assert made.displaced.tolist() == [4, 6]
+    assert made.new.vectors.tolist() == [up.tolist(), none.tolist()]
+    assert (made.new.types.tolist(), made.new.layers.tolist()) == ([NodeType.SCENE] * 2, [1, 1])
+    assert (made.new.made_of.tolist(), made.new.knowledge_types.tolist()) == ([-1, -1], [-1, -1])
 
 
 @pytest.mark.parametrize("resolution", [(2, 1), (4, 1)])
@@ -301,9 +340,8 @@ def test_scenes_of_real_proposals_equal_the_rule(resolution: tuple[int, int]) ->
         pytest.skip(f"the shared data lacks {file}: scenes of real vectors go untested")
     vectors = np.load(file).astype(np.float32)
     images, edges = quantise(vectors), link(vectors)
-    adjacency, numbers = adjacency_of(edges, len(vectors)), list(range(len(vectors)))
-    cells = np.arange(len(vectors), dtype=np.int32)
-    links = scene_links(cells, images, lengths(images), adjacency, CpuBackend(2))
+    numbers, cells = list(range(len(vectors))), np.arange(len(vectors), dtype=np.int32)
+    links = scene_links(cells, images, lengths(images), edge_table(edges), CpuBackend(2))
     found = communities(links, cells.astype(np.int64), resolution, CpuBackend(2))
 
     columns = (edges.sources, edges.targets, edges.kinds, edges.weights)

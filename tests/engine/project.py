@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from hyphae_gpu.emerged import ContradictionTable, KnownPairs, PromotedKeys, PromotionTable, Resolved, SceneTable
 from hyphae_gpu.state import (
     PENDING_CREATED,
+    PENDING_PATTERN,
     PENDING_SILENT,
     PENDING_UPDATED,
     SETTLED,
     AccessLog,
     Checkpoint,
-    ContradictionTable,
     DiffTable,
     EdgeTable,
     InboxKeys,
     InboxTable,
     IndexArrays,
-    KnownPairs,
     NodeTable,
-    Resolved,
-    SceneTable,
     SwarmState,
 )
 from hyphae_gpu.vocabulary import EdgeKind, EdgeType, KnowledgeType, NodeType
@@ -43,6 +41,7 @@ _NODE = {
     "last_access": (np.int64, START),
     "superseded_by": (np.int32, -1),
     "told_superseded": (np.int32, -1),
+    "made_of": (np.int32, -1),
     "pending": (np.int8, PENDING_SILENT),
     "radii": (np.float64, np.nan),
     "quarantined": (np.bool_, False),
@@ -75,14 +74,8 @@ class Project:
         self.epochs: list[Checkpoint] = []
         self.scenes: dict[int, dict[str, Any]] = {}
         self.home: dict[int, int] = {}
-        self.index = IndexArrays(
-            founders=np.zeros(0, np.int32),
-            vectors=np.zeros((0, dimension), np.float32),
-            levels=np.zeros(0, np.int32),
-            links=np.zeros(0, np.int32),
-            entry_point=-1,
-            max_level=-1,
-        )
+        self.promotions: dict[tuple[int, int], dict[str, Any]] = {}
+        self.indexes = [IndexArrays.empty(dimension) for _ in range(3)]
 
     def _add(self, name: str, vector: Any, **given: Any) -> int:
         interests = np.zeros(9, np.float32)
@@ -177,11 +170,11 @@ class Project:
             next_diff=max(self.diffs, default=-1) + 1,
             sequences=sequences,
             delivered=InboxKeys(agents=keys[:, 0].astype(np.int32), diffs=keys[:, 1], vias=keys[:, 2].astype(np.int32)),
-            index=self.index,
+            indexes=list(self.indexes),
             contradictions=self._known_pairs(),
             scenes=self._scene_table(),
-            next_scene=max(self.scenes, default=-1) + 1,
             node_scenes=np.array([self.home.get(node, -1) for node in range(count)], np.int32),
+            promoted=self._promoted_keys(),
         )
 
     def _known_pairs(self) -> KnownPairs:
@@ -189,6 +182,13 @@ class Project:
         columns = np.array(pairs, np.int32).reshape(-1, 2)
         unresolved = np.array([self.contradictions[pair]["open"] for pair in pairs], np.bool_)
         return KnownPairs(a=columns[:, 0].copy(), b=columns[:, 1].copy(), open=unresolved)
+
+    def _promoted_keys(self) -> PromotedKeys:
+        alive = [(diff, layer) for diff, layer in self.promotions if self.diffs[diff]["ttl"] > 0]
+        return PromotedKeys(
+            diffs=np.array([diff for diff, _ in alive], np.int64),
+            layers=np.array([layer for _, layer in alive], np.int8),
+        )
 
     def _scene_table(self) -> SceneTable:
         alive = [row for _, row in sorted(self.scenes.items()) if not row["ended"]]
@@ -208,6 +208,9 @@ class Project:
         assert done.epoch == len(self.epochs) + 1
         for node in self.nodes:
             node["pending"] = SETTLED
+        self._add_made(done)
+        for node in done.displaced.tolist():
+            self.nodes[node]["placed"] = False
         for agent, vector in zip(done.moved, done.moved_vectors, strict=True):
             self.nodes[agent] |= {"vectors": vector.tolist(), "placed": True}
         for node, at in zip(done.accessed.tolist(), done.accessed_at.tolist(), strict=True):
@@ -242,12 +245,33 @@ class Project:
             key = (entry["agents"], entry["diffs"], entry["vias"])
             assert key not in self.inbox, "an inbox entry was written twice"
             self.inbox[key] = entry | {"epoch": done.epoch}
-        self.index = done.index or self.index
+        for row in records(done.promotions):
+            assert (row["diffs"], row["layers"]) not in self.promotions, "a promotion was recorded twice"
+            self.promotions[row["diffs"], row["layers"]] = row | {"epoch": done.epoch}
+        self.indexes = [done.indexes.get(layer, kept) for layer, kept in enumerate(self.indexes)]
         self.epochs.append(done)
+
+    def _add_made(self, done: Checkpoint) -> None:
+        """The nodes that the epoch made; their names are their kinds and numbers."""
+        made = done.new_nodes
+        for row in range(len(made)):
+            vector = made.vectors[row].tolist()
+            pattern = bool(made.patterns[row])
+            kind = "scene" if made.types[row] == NodeType.SCENE else "pattern" if pattern else "promoted"
+            columns = ("types", "layers", "knowledge_types", "saliences", "makers", "made_of")
+            given = {name: getattr(made, name)[row].item() for name in columns}
+            given |= {"created_at": done.as_of, "last_access": done.as_of}
+            given["pending"] = PENDING_PATTERN if pattern else SETTLED
+            assert len(self.nodes) == done.first_new_node + row
+            self._add(f"{kind} {len(self.nodes)}", vector if any(vector) else None, **given)
 
     def texts(self, numbers: np.ndarray) -> list[str | None]:
         """No node has a text."""
         return [None for _ in numbers]
+
+    def named_scenes(self) -> dict[int, str]:
+        """The scenes there are, number -> name."""
+        return {number: row["names"] for number, row in self.scenes.items() if not row["ended"]}
 
     def received(self, agent: str, epoch: int | None = None) -> list[tuple[str, str]]:
         """What lies in an agent's inbox, as (origin, via), by epoch, via and place."""
@@ -271,11 +295,16 @@ class Project:
         ]
 
 
-def records(table: DiffTable | InboxTable | ContradictionTable | Resolved) -> list[dict[str, Any]]:
+def records(table: DiffTable | InboxTable | ContradictionTable | Resolved | PromotionTable) -> list[dict[str, Any]]:
     """A table's rows as dicts of Python values."""
     apart = ("path_offsets", "paths")
     given = {spec.name: getattr(table, spec.name) for spec in fields(table) if spec.name not in apart}
-    columns = {name: column if isinstance(column, list) else column.tolist() for name, column in given.items()}
+    columns = {
+        name: [one.tolist() if isinstance(one, np.ndarray) else one for one in column]
+        if isinstance(column, list)
+        else column.tolist()
+        for name, column in given.items()
+    }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

@@ -119,14 +119,7 @@ def swarm(cells: np.ndarray) -> SwarmState:
         next_diff=0,
         sequences=np.zeros(total, np.int32),
         delivered=InboxKeys(agents=np.zeros(0, np.int32), diffs=np.zeros(0, np.int64), vias=np.zeros(0, np.int32)),
-        index=IndexArrays(
-            founders=np.zeros(0, np.int32),
-            vectors=np.zeros((0, cells.shape[1]), np.float32),
-            levels=np.zeros(0, np.int32),
-            links=np.zeros(0, np.int32),
-            entry_point=-1,
-            max_level=-1,
-        ),
+        indexes=[IndexArrays.empty(cells.shape[1]) for _ in range(3)],
     )
 
 

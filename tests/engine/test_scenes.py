@@ -11,6 +11,8 @@ from hyphae_gpu.engine import run_epochs
 from tests.engine.project import START, Project
 
 TOPICS = ("alpha", "beta", "gamma")
+#: Scenes are nodes: the first is numbered after the agent and the cells.
+FIRST = 31
 
 
 class Topics(Project):
@@ -48,9 +50,9 @@ class Topics(Project):
 def test_topics_become_scenes_named_by_their_words_and_agents_belong_to_the_nearest() -> None:
     project = Topics()
     project.run()
-    assert project.named() == dict(enumerate(TOPICS))
-    assert [project.home[project.numbers[f"{topic} 4"]] for topic in TOPICS] == [0, 1, 2]
-    assert project.home[project.numbers["ana"]] == 0
+    assert project.named() == dict(enumerate(TOPICS, start=FIRST))
+    assert [project.home[project.numbers[f"{topic} 4"]] for topic in TOPICS] == [FIRST, FIRST + 1, FIRST + 2]
+    assert project.home[project.numbers["ana"]] == FIRST
     assert project.epochs[0].counts["scenes"] == 3
 
 
@@ -71,7 +73,7 @@ def test_a_scene_that_grows_keeps_its_number_and_only_it_is_written() -> None:
     project.run()
     changes = project.epochs[1].scenes
     assert changes.nodes.tolist() == [project.numbers["beta 10"]]
-    assert changes.scenes.tolist() == changes.written.numbers.tolist() == [1]
+    assert changes.scenes.tolist() == changes.written.numbers.tolist() == [FIRST + 1]
     assert (changes.written.sizes.tolist(), changes.written.epochs.tolist()) == ([11], [1])
 
 
@@ -84,12 +86,12 @@ def test_a_topic_that_fades_ends_its_scene_and_a_new_one_gets_a_new_number() -> 
     for i in range(10):
         project.cell(f"gamma {i}", project.near(2, i), salience=0.01)
     project.run()
-    assert project.named() == {0: "delta", 1: "beta"}
-    assert project.epochs[1].scenes.ended.tolist() == [2]
+    assert project.named() == {FIRST: "delta", FIRST + 1: "beta"}
+    assert project.epochs[1].scenes.ended.tolist() == [FIRST + 2]
     for i in range(10):
         project.cell(f"gamma {i}", project.near(2, i), salience=0.9)
     project.run()
-    assert project.named() == {0: "delta", 1: "beta", 3: "gamma"}
+    assert project.named() == {FIRST: "delta", FIRST + 1: "beta", FIRST + 3: "gamma"}
 
 
 def test_taken_up_again_a_project_has_the_scenes_of_one_that_ran_on() -> None:

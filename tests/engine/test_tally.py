@@ -47,7 +47,8 @@ REACHED = found((5, 0), (5, 1), (5, 1), (5, 3), (9, 0))
 
 def test_counts_hops_reach_and_bounds():
     tally = Tally()
-    tally.add(THREE, REACHED, GossipCounts(diffs=3, deliveries=5, rounds=3, gates=4))
+    tally.counts.add(GossipCounts(rounds=3, gates=4))
+    tally.add(THREE, REACHED)
     told = tally.summary(0.5, 0.75)
     assert told["hops"] == [2, 2, 0, 1]
     assert told["reach"] == {"min": 0.0, "q1": 0.5, "median": 1.0, "q3": 2.5, "max": 4.0, "mean": 5 / 3}
@@ -62,11 +63,12 @@ def test_counts_hops_reach_and_bounds():
 
 def test_the_same_for_any_split():
     whole, split = Tally(), Tally()
-    whole.add(THREE, REACHED, GossipCounts(diffs=3, rounds=4, lost=3))
-    split.add(THREE.take(torch.tensor([1, 2])), found((9, 0)), GossipCounts(diffs=2, rounds=1, lost=1))
-    split.add(
-        THREE.take(torch.tensor([0])), found((5, 0), (5, 1), (5, 1), (5, 3)), GossipCounts(diffs=1, rounds=4, lost=2)
-    )
+    whole.counts.add(GossipCounts(rounds=4, lost=3))
+    whole.add(THREE, REACHED)
+    split.counts.add(GossipCounts(rounds=1, lost=1))
+    split.add(THREE.take(torch.tensor([1, 2])), found((9, 0)))
+    split.counts.add(GossipCounts(rounds=4, lost=2))
+    split.add(THREE.take(torch.tensor([0])), found((5, 0), (5, 1), (5, 1), (5, 3)))
     assert split.summary(0.5, 0.75) == whole.summary(0.5, 0.75)
     assert split.counts == whole.counts
 
@@ -75,5 +77,5 @@ def test_an_epoch_without_a_diff_is_told_too():
     tally = Tally()
     told = tally.summary(0.0, 0.0)
     assert (told["hops"], told["reach"], told["by_type"]) == ([], {}, {})
-    tally.add(THREE.take(torch.zeros(0, dtype=torch.int64)), found(), GossipCounts())
+    tally.add(THREE.take(torch.zeros(0, dtype=torch.int64)), found())
     assert tally.summary(0.0, 0.0) == told

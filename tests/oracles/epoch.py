@@ -15,6 +15,7 @@ import torch
 from hyphae_gpu.config import Settings
 from hyphae_gpu.state import (
     PENDING_CREATED,
+    PENDING_PATTERN,
     PENDING_SILENT,
     PENDING_UPDATED,
     EdgeTable,
@@ -26,6 +27,12 @@ from tests.oracles import gossip, resonance
 from tests.oracles.inbox import Arrival, Inboxes, Limits, inboxes
 
 MICROSECONDS_A_DAY = 86_400_000_000
+#: spec 8.1, 6.4: what a waiting cell says
+TELLING = {
+    PENDING_CREATED: DiffType.CREATED,
+    PENDING_UPDATED: DiffType.UPDATED,
+    PENDING_PATTERN: DiffType.PATTERN,
+}
 
 
 @dataclass
@@ -157,7 +164,7 @@ def _taken_in(state: SwarmState, settings: Settings) -> tuple[list[News], set[in
         superseded = nodes.superseded_by[node] >= 0
         if nodes.types[node] != NodeType.CELL or superseded:
             continue
-        if nodes.pending[node] not in (PENDING_CREATED, PENDING_UPDATED):
+        if nodes.pending[node] not in TELLING:
             continue
         salience, kind = float(nodes.saliences[node]), int(nodes.knowledge_types[node])
         energy = (10 * math.sqrt(salience)) * ENERGY_MULTIPLIER[kind]
@@ -166,7 +173,7 @@ def _taken_in(state: SwarmState, settings: Settings) -> tuple[list[News], set[in
                 number=state.next_diff + len(new),
                 origin=node,
                 sequence=int(state.sequences[node]),
-                type=DiffType.CREATED if nodes.pending[node] == PENDING_CREATED else DiffType.UPDATED,
+                type=TELLING[nodes.pending[node]],
                 knowledge_type=kind,
                 vector=nodes.vectors[node].tolist(),
                 salience=salience,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hyphae_gpu.swarm import Diffs, Edges, GossipRules, Nodes
 from hyphae_gpu.vocabulary import EdgeType
@@ -143,47 +143,73 @@ class Counts:
     sweeps: int = 0
 
 
+@dataclass
+class Run:
+    """Where diffs stand: (diff number, node) -> delivery; by diff number the frontier, the rounds and sweeps run."""
+
+    state: dict[tuple[int, int], Delivery] = field(default_factory=dict)
+    frontiers: dict[int, list[int]] = field(default_factory=dict)
+    rounds: dict[int, int] = field(default_factory=dict)
+    sweeps: dict[int, int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+
+    def start(self, diffs: list[Diff]) -> None:
+        """spec 3.5: E_0 and frontier_0"""
+        for diff in diffs:
+            self.rounds[diff.number] = self.sweeps[diff.number] = 0
+            if diff.energy >= 1 and diff.max_hops >= 1:
+                self.state[diff.number, diff.origin] = Delivery(0, diff.energy, -1)
+                self.frontiers[diff.number] = [diff.origin]
+
+    def ran(self) -> dict[int, int]:
+        """spec 3.10: t, the diff's rounds and sweeps so far"""
+        return {number: self.rounds[number] + self.sweeps[number] for number in self.rounds}
+
+
 def closure(
     graph: Graph, diffs: list[Diff], rules: GossipRules, *, sweep: bool = False
 ) -> tuple[dict[tuple[int, int], Delivery], Counts]:
     """spec 3.5-3.10, 2.8 and 7.2: all diffs in lock-step, synchronous rounds; (diff number, node) -> delivery."""
-    state: dict[tuple[int, int], Delivery] = {}
-    counts = Counts()
-    frontiers: dict[int, list[int]] = {}
-    ran = {diff.number: 0 for diff in diffs}
-    for diff in diffs:
-        if diff.energy >= 1 and diff.max_hops >= 1:
-            state[diff.number, diff.origin] = Delivery(0, diff.energy, -1)
-            frontiers[diff.number] = [diff.origin]
+    run = Run()
+    run.start(diffs)
+    until_quiet(graph, diffs, rules, run, sweep=sweep)
+    return run.state, run.counts
+
+
+def until_quiet(graph: Graph, diffs: list[Diff], rules: GossipRules, run: Run, *, sweep: bool) -> None:
+    """spec 3.5, 7.2: rounds while a frontier is left, then sweeps until no holder has anything to offer"""
+    state, counts = run.state, run.counts
     while True:
         senders = [
-            (diff, frontiers[diff.number])
+            (diff, run.frontiers[diff.number])
             for diff in diffs
-            if frontiers.get(diff.number) and ran[diff.number] + 1 < diff.max_hops
+            if run.frontiers.get(diff.number) and run.rounds[diff.number] + 1 < diff.max_hops
         ]
         if not senders:
             break
-        hops = {diff.number: ran[diff.number] + 1 for diff, _ in senders}
-        frontiers, _ = synchronous_round(graph, senders, rules, state, counts, ran, lambda d, held, hops=hops: hops[d])
+        hops = {diff.number: run.rounds[diff.number] + 1 for diff, _ in senders}
+        run.frontiers, _ = synchronous_round(
+            graph, senders, rules, state, counts, run.ran(), lambda d, held, hops=hops: hops[d]
+        )
         for diff, _ in senders:
-            ran[diff.number] += 1
-        counts.rounds += 1
-    while sweep:
+            run.rounds[diff.number] += 1
+        counts.rounds = max(counts.rounds, *run.rounds.values())
+    sweeping, swept = list(diffs) if sweep else [], 0
+    while sweeping:
         senders = [
             (diff, [v for d, v in sorted(state) if d == diff.number and state[d, v].hop + 1 < diff.max_hops])
-            for diff in diffs
+            for diff in sweeping
         ]
-        _, offered = synchronous_round(graph, senders, rules, state, counts, ran, lambda d, held: held.hop + 1)
-        if not offered:
-            break
-        for diff in diffs:
-            ran[diff.number] += 1
-        counts.sweeps += 1
-    return state, counts
+        _, offered = synchronous_round(graph, senders, rules, state, counts, run.ran(), lambda d, held: held.hop + 1)
+        for diff in sweeping:
+            run.sweeps[diff.number] += 1
+        sweeping = [diff for diff in sweeping if diff.number in offered]
+        swept += bool(sweeping)
+    counts.sweeps = max(counts.sweeps, swept)
 
 
 def synchronous_round(graph, senders, rules, state, counts, ran, hop_from):
-    """One round: every sender offers over its edges; return the next frontiers and whether anything was offered.
+    """One round: every sender offers over its edges; return the next frontiers and which diffs offered anything.
 
     ran: the rounds and sweeps of each diff so far, by number; hop_from(diff number, sender's delivery) is the hop of a
     first arrival. Offers are judged against the round's start.
@@ -225,4 +251,4 @@ def synchronous_round(graph, senders, rules, state, counts, ran, hop_from):
     for (number, node), (energy, source) in raised.items():
         state[number, node] = Delivery(hops[number, node], energy, source)
         frontiers.setdefault(number, []).append(node)
-    return frontiers, bool(offers)
+    return frontiers, {diff.number for diff, _, _ in offers}

@@ -12,7 +12,7 @@ from hyphae_gpu.store import open_store
 
 #: Columns that tell when something was done, not what.
 _WALL_CLOCK = {"epochs": {"started_at", "seconds"}}
-#: Agents and beacons are dated by the clock; nothing is decided by it.
+#: Agents and beacons are dated by the clock; nothing is decided by it. What an epoch makes is dated by the epoch.
 _DATED = ("created_at", "last_access")
 
 Row = dict[str, Any]
@@ -35,7 +35,7 @@ def _rows(connection: psycopg.Connection[Any], table: str) -> list[Row]:
     if table == "meta":
         rows = [row for row in rows if row["key"] != "fence"]
     if table == "knowledge_nodes":
-        rows = [row if row["type"] == "cell" else row | dict.fromkeys(_DATED) for row in rows]
+        rows = [row | dict.fromkeys(_DATED) if row["type"] in ("agent", "beacon") else row for row in rows]
     left_out = _WALL_CLOCK.get(table, set())
     return sorted(({name: row[name] for name in columns if name not in left_out} for row in rows), key=repr)
 
@@ -76,3 +76,14 @@ def check_whole(found: Snapshot) -> None:
     made = [row for row in found["topology_edges"] if not row["given"]]
     assert bool(made) == bool(found["index_chunks"]) == bool(found["index_heads"]) == (last > 0)
     assert {row["agent"] for row in found["inbox"]} | {row["agent"] for row in found["accesses"]} <= numbers
+
+    nodes = {row["num"]: row for row in found["knowledge_nodes"]}
+    scenes = {row["num"]: row["id"] for row in found["scenes"]}
+    assert scenes == {number: row["id"] for number, row in nodes.items() if row["type"] == "scene"}
+    alive = {row["num"] for row in found["scenes"] if row["ended"] is None}
+    assert {row["scene"] for row in nodes.values()} - {None} <= alive
+    raised = {number: row["layer"] for number, row in nodes.items() if row["type"] == "cell" and row["layer"]}
+    assert raised == {row["node"]: row["layer"] for row in found["promotions"]}
+    for row in found["promotions"]:
+        assert nodes[row["node"]]["made_of"] == diffs[row["diff"]]["origin"]
+        assert set(row["scenes"]) <= scenes.keys()

@@ -1,30 +1,34 @@
-"""Small made-up rows and epochs, and what a store has to hold after them, worked out in plain Python."""
+"""Small made-up rows and epochs, and where two states differ; `expected` tells what a store holds after an epoch."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hyphae_gpu.rows import Rows, schemas
-from hyphae_gpu.state import (
-    Checkpoint,
+from hyphae_gpu.emerged import (
     ContradictionTable,
-    DiffTable,
-    EdgeTable,
-    InboxTable,
-    IndexArrays,
-    KnownPairs,
+    NewNodes,
+    PromotedKeys,
+    PromotionTable,
     Resolved,
     SceneChanges,
     SceneTable,
     Supersessions,
+)
+from hyphae_gpu.rows import Rows, schemas
+from hyphae_gpu.state import (
+    Checkpoint,
+    DiffTable,
+    EdgeTable,
+    InboxKeys,
+    InboxTable,
+    IndexArrays,
     SwarmState,
 )
-from hyphae_gpu.vocabulary import DiffType, EdgeKind, EdgeType
+from hyphae_gpu.vocabulary import DiffType, EdgeKind, EdgeType, KnowledgeType, NodeType
 
 DAY = 86_400_000_000
 NOW = 1_700_000_000_000_000
@@ -156,11 +160,11 @@ def index(points: int, dimension: int, seed: int = 0) -> IndexArrays:
     )
 
 
-def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
-    """A made-up epoch after `state` that touches every table."""
+def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4, emerging: bool = True) -> Checkpoint:
+    """A made-up epoch after `state` that touches every table; not `emerging`: it makes no node and no scene."""
     rng = np.random.default_rng(seed)
     count, wide = len(state.nodes), state.dimension
-    cells = np.flatnonzero(state.nodes.types == 0)
+    cells = cells_of(state)
     agents = np.flatnonzero(state.nodes.types == 1).astype(np.int32)
     beacons = np.flatnonzero(state.nodes.types == 3).astype(np.int32)
     held = {
@@ -172,6 +176,9 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
         for a, b, t in zip(*rng.integers(0, count, (2, 3 * count)), rng.integers(0, 2, 3 * count), strict=True)
         if a != b
     }
+    if emerging:
+        # From new scenes and from a promoted node down to cells (spec 2.7).
+        pairs |= {(count + i, int(cells[i]), int(EdgeType.PROMOTED)) for i in range(3)}
     going = {(int(a), int(b), int(t)) for (a, b, t), i in held.items() if i % 3 == 0} - pairs
     origins = rng.choice(cells, diffs).astype(np.int32)
     sequence = np.array([state.sequences[o] + int((origins[:i] == o).sum()) for i, o in enumerate(origins)], np.int32)
@@ -193,12 +200,18 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
     entries = [(a, int(d), via) for a, via in targets for d in made.numbers]
     size = len(entries)
     beaten = cells[4:][-2:].astype(np.int32)
+    promotions = promoted(state, made, rng) if emerging else PromotionTable()
+    ended, standing = (state.scenes.numbers[part] if emerging else agents[:0] for part in (slice(1), slice(1, 2)))
+    moved = np.concatenate([agents, standing])
     return Checkpoint(
         epoch=state.epoch + 1,
         started_at=NOW + 10 * DAY + state.epoch,
         as_of=NOW + 9 * DAY,
-        moved=agents,
-        moved_vectors=rng.normal(size=(len(agents), wide)).astype(np.float32),
+        moved=moved,
+        moved_vectors=rng.normal(size=(len(moved), wide)).astype(np.float32),
+        displaced=ended,
+        new_nodes=new_nodes(state, promotions, rng) if emerging else NewNodes(vectors=np.zeros((0, wide), np.float32)),
+        first_new_node=count,
         accessed=cells[:2].astype(np.int32),
         accessed_at=np.full(len(cells[:2]), NOW + 5 * DAY + state.epoch),
         new_diffs=made,
@@ -220,7 +233,11 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
             path_offsets=2 * np.arange(size + 1, dtype=np.int64),
             paths=rng.integers(0, count, 2 * size).astype(np.int32),
         ),
-        index=index(state.epoch + count, wide, seed),
+        indexes={
+            layer: index(state.epoch + points, wide, seed + layer)
+            for layer, points in enumerate((count, 5, 3))
+            if layer < 2 or state.epoch % 2
+        },
         seconds={"gossip": 0.5},
         counts={"deliveries": 7, "cut": 1, "live_cells": 5},
         state_hash=f"hash-{state.epoch + 1}",
@@ -232,16 +249,64 @@ def epoch(state: SwarmState, seed: int = 0, *, diffs: int = 4) -> Checkpoint:
             resolutions=[{"cells": [1], "reason": "superseded"}] * int(state.contradictions.open.sum()),
         ),
         superseded=Supersessions(losers=beaten, winners=cells[: len(beaten)].astype(np.int32)),
-        scenes=scenes(state, rng),
+        scenes=scenes(state, rng) if emerging else SceneChanges(),
+        promotions=promotions,
+    )
+
+
+def cells_of(state: SwarmState) -> Any:
+    """The numbers of the cells that can send diffs, which those of upper layers cannot."""
+    return np.flatnonzero((state.nodes.types == NodeType.CELL) & (state.nodes.layers == 0))
+
+
+def promoted(state: SwarmState, made: DiffTable, rng: np.random.Generator) -> PromotionTable:
+    """Of the first new diff both promotions, of the second, if there is one, that to layer 1, with no entry there."""
+    rows = [(row, layer) for row, layer in ((0, 1), (0, 2), (1, 1)) if row < len(made)]
+    count = len(state.nodes)
+    diffs = np.array([row for row, _ in rows], np.int64)
+    return PromotionTable(
+        diffs=made.numbers[diffs],
+        layers=np.array([layer for _, layer in rows], np.int8),
+        cells=made.origins[diffs],
+        nodes=(count + 2 + np.arange(len(rows))).astype(np.int32),
+        carriers=rng.integers(0, count, len(rows)).astype(np.int32),
+        entries=np.array([count, count + 1, -1][: len(rows)], np.int32),
+        scenes=[np.array(one, np.int32) for one in ([count + 1, count], [count, count + 1], [count])[: len(rows)]],
+        counts=[np.array(one, np.int32) for one in ([7, 5], [1, 1], [9])[: len(rows)]],
+        carried=[rng.integers(0, count, 7 - row).astype(np.int32) for row in range(len(rows))],
+    )
+
+
+def new_nodes(state: SwarmState, promotions: PromotionTable, rng: np.random.Generator) -> NewNodes:
+    """Two new scenes, of which one has no place, then what was promoted, then a pattern of three cells."""
+    leader, *others = cells_of(state)[[1, 4, 0]].astype(np.int32).tolist()
+    made_of = np.array([-1, -1, *promotions.cells.tolist(), leader], np.int32)
+    count, of = len(made_of), np.maximum(made_of, 0)
+    vectors = rng.normal(size=(count, state.dimension)).astype(np.float32)
+    vectors[1] = 0
+    made, kinds = made_of >= 0, state.nodes.knowledge_types[of]
+    kinds[-1] = KnowledgeType.PATTERN
+    return NewNodes(
+        vectors=vectors,
+        types=np.where(made, NodeType.CELL, NodeType.SCENE).astype(np.int8),
+        layers=np.array([1, 1, *promotions.layers.tolist(), 0], np.int8),
+        knowledge_types=np.where(made, kinds, np.int8(-1)),
+        saliences=np.where(made, rng.random(count), 0.0).astype(np.float32),
+        makers=np.where(made, state.nodes.makers[of], -1).astype(np.int32),
+        made_of=made_of,
+        patterns=np.arange(count) == count - 1,
+        texts=[*[None] * (count - 1), f"a pattern, gr\u00f6\u00dfer {state.epoch}" if state.epoch % 2 else None],
+        members=[*[np.zeros(0, np.int32)] * (count - 1), np.array([leader, *others], np.int32)],
     )
 
 
 def scenes(state: SwarmState, rng: np.random.Generator) -> SceneChanges:
     """Two new scenes, one of them without a name; the oldest is no more, another is larger; some nodes move."""
-    first = state.next_scene
+    first = len(state.nodes)
     kept = state.scenes.numbers[1:2]
     numbers = np.concatenate([kept, np.array([first, first + 1], np.int32)])
-    nodes = np.flatnonzero(rng.random(len(state.nodes)) < 0.5).astype(np.int32)
+    homes = (state.nodes.types != NodeType.SCENE) & (rng.random(len(state.nodes)) < 0.5)
+    nodes = np.flatnonzero(homes).astype(np.int32)
     now = rng.choice([-1, *numbers], len(nodes)).astype(np.int32)
     moved = now != state.node_scenes[nodes]
     return SceneChanges(
@@ -259,7 +324,7 @@ def scenes(state: SwarmState, rng: np.random.Generator) -> SceneChanges:
 
 def contradictions(state: SwarmState, rng: np.random.Generator) -> ContradictionTable:
     """Three pairs of cells that no epoch has raised: open, open, decided."""
-    cells = np.flatnonzero(state.nodes.types == 0)[:9]
+    cells = cells_of(state)[:9]
     known = set(zip(state.contradictions.a.tolist(), state.contradictions.b.tolist(), strict=True))
     pairs = [(a, b) for a in cells.tolist() for b in cells.tolist() if a < b and (a, b) not in known][:3]
     a, b = np.array(pairs, np.int32).reshape(-1, 2).T
@@ -279,70 +344,20 @@ def contradictions(state: SwarmState, rng: np.random.Generator) -> Contradiction
     )
 
 
-def after(state: SwarmState, done: Checkpoint) -> SwarmState:
-    """What `load` has to return once `done` was written on top of `state`."""
-    new = copy.deepcopy(state)
-    new.epoch = done.epoch
-    new.nodes.pending[:] = 0
-    new.nodes.vectors[done.moved] = done.moved_vectors
-    new.nodes.placed[done.moved] = True
-    new.nodes.last_access[done.accessed] = done.accessed_at
-    ttl = np.where(np.isin(state.diffs.numbers, done.ended_diffs), 0, state.diffs.ttl - 1)
-    new.diffs.ttl = ttl.astype(np.int32)
-    alive = ttl > 0
-    new.diffs = DiffTable(
-        **{
-            spec.name: np.concatenate([getattr(new.diffs, spec.name)[alive], getattr(done.new_diffs, spec.name)])
-            for spec in fields(DiffTable)
-        }
-    )
-    new.next_diff += len(done.new_diffs)
-    np.add.at(new.sequences, done.new_diffs.origins, 1)
-    kept = edge_dict(state.topology)
-    for key in edge_dict(done.removed_edges):
-        kept.pop(key, None)
-    kept |= edge_dict(done.written_edges)
-    new.topology = done.written_edges if not kept else _edges_of(kept)
-    if done.index is not None:
-        new.index = done.index
-    new.nodes.superseded_by[done.superseded.losers] = done.superseded.winners
-    new.nodes.told_superseded[done.superseded.losers] = done.superseded.winners
-    raised = done.contradictions
-    a = np.concatenate([state.contradictions.a, raised.a])
-    b = np.concatenate([state.contradictions.b, raised.b])
-    unresolved = np.concatenate([np.zeros(len(state.contradictions), np.bool_), raised.open])
-    order = np.lexsort((b, a))
-    new.contradictions = KnownPairs(a=a[order], b=b[order], open=unresolved[order])
-    new.node_scenes[done.scenes.nodes] = done.scenes.scenes
-    columns = ("numbers", "sizes", "epochs", "names")
-    table = {row[0]: row for row in zip(*(getattr(state.scenes, name) for name in columns), strict=True)}
-    table |= {row[0]: row for row in zip(*(getattr(done.scenes.written, name) for name in columns), strict=True)}
-    table = {number: row for number, row in sorted(table.items()) if number not in done.scenes.ended}
-    numbers, sizes, epochs, names = (list(column) for column in zip(*table.values(), strict=True))
-    new.scenes = SceneTable(
-        numbers=np.array(numbers, np.int32),
-        sizes=np.array(sizes, np.int32),
-        epochs=np.array(epochs, np.int32),
-        names=names,
-    )
-    new.next_scene = max(state.next_scene, int(done.scenes.written.numbers[-1]) + 1)
-    return new
-
-
-def edge_dict(table: EdgeTable) -> dict[tuple[int, int, int], tuple[Any, ...]]:
-    columns = [getattr(table, spec.name).tolist() for spec in fields(EdgeTable)]
-    return {(s, t, k): rest for s, t, k, *rest in zip(*columns, strict=True)}
-
-
-def _edges_of(kept: dict[tuple[int, int, int], Any]) -> EdgeTable:
-    whole = [(*key, *kept[key]) for key in sorted(kept)]
-    kinds = (np.int32, np.int32, np.int8, np.int8, np.float32, np.int32)
-    columns = [np.array(column, kind) for column, kind in zip(zip(*whole, strict=True), kinds, strict=True)]
-    return EdgeTable(**dict(zip([spec.name for spec in fields(EdgeTable)], columns, strict=True)))
+def _in_order(table: Any) -> Any:
+    """The rows of a table in which they have no order, sorted."""
+    columns = {spec.name: getattr(table, spec.name) for spec in fields(table)}
+    order = np.lexsort(list(columns.values()))
+    return type(table)(**{name: column[order] for name, column in columns.items()})
 
 
 def differences(one: Any, other: Any, place: str = "state") -> list[str]:
     """Where two states differ in value, dtype or shape: paths like ``state.nodes.vectors``; empty when equal."""
+    if isinstance(one, InboxKeys | PromotedKeys):
+        one, other = _in_order(one), _in_order(other)
+    if isinstance(one, list) and len(one) == len(other) and any(hasattr(x, "__dataclass_fields__") for x in one):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [d for i, (mine, its) in pairs for d in differences(mine, its, f"{place}[{i}]")]
     if isinstance(one, np.ndarray):
         same = (
             one.dtype == other.dtype

@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hyphae_gpu.errors import DatabaseError, UsageError
+from hyphae_gpu.state import IndexArrays
 from hyphae_gpu.store import arrays, failpoints, open_store
 from hyphae_gpu.vocabulary import NodeType
 from tests.store import sample
+from tests.store.expected import after
 
 #: Children come from a process that has imported everything once.
 CHILDREN = multiprocessing.get_context("forkserver")
@@ -76,26 +78,33 @@ def test_checkpoints_come_back_epoch_after_epoch(opened):
     for seed in range(5):
         done = sample.epoch(expected, seed)
         store.checkpoint(done)
-        expected = sample.after(expected, done)
-        loaded = store.load()
-        expected.delivered = loaded.delivered
-        assert sample.differences(expected, loaded) == []
+        expected = after(expected, done)
+        assert sample.differences(expected, store.load()) == []
 
 
-def test_the_inbox_keys_of_live_diffs_come_back(opened):
+def test_what_live_diffs_reached_and_were_promoted_to_comes_back_until_they_end(opened):
     store = opened()
     store.write_rows(sample.swarm(), diffs=True)
     done = sample.epoch(store.load())
     store.checkpoint(done)
 
-    def keys(table):
-        return sorted(zip(table.agents.tolist(), table.diffs.tolist(), table.vias.tolist(), strict=True))
+    def keys(table, *names):
+        return sorted(zip(*(getattr(table, name).tolist() for name in names), strict=True))
 
-    assert keys(store.load().delivered) == keys(done.inbox)
-    later = sample.epoch(store.load(), diffs=0)
+    told, raised = ("agents", "diffs", "vias"), ("diffs", "layers")
+    state = store.load()
+    assert keys(state.delivered, *told) == keys(done.inbox, *told) != []
+    assert keys(state.promoted, *raised) == [(0, 1), (0, 2), (1, 1)]
+    later = sample.epoch(state, diffs=0)
+    later.ended_diffs = done.new_diffs.numbers[1:]
+    store.checkpoint(later)
+    state = store.load()
+    assert set(state.delivered.diffs) == {0}
+    assert keys(state.promoted, *raised) == [(0, 1), (0, 2)]
+    later = sample.epoch(state, diffs=0)
     later.ended_diffs = done.new_diffs.numbers
     store.checkpoint(later)
-    assert keys(store.load().delivered) == []
+    assert len(store.load().delivered.diffs) == len(store.load().promoted) == 0
 
 
 def test_a_reader_sees_the_epoch_before_until_the_commit(opened, monkeypatch):
@@ -138,22 +147,23 @@ def test_only_changed_chunks_of_an_index_are_written(opened, monkeypatch):
     store = opened()
     store.write_rows(sample.swarm(), diffs=True)
     done = sample.epoch(store.load())
-    done.index = sample.index(40, 4)
+    done.indexes = {0: sample.index(40, 4)}
     store.checkpoint(done)
     written = []
     plain = arrays.save_index
     monkeypatch.setattr("hyphae_gpu.store.checkpoint.save_index", lambda *a: written.append(plain(*a)))
     for change, chunks in ((lambda index: None, 0), (lambda index: index.links.__setitem__(3, 77), 1)):
         again = sample.epoch(store.load(), diffs=0)
-        again.index = sample.index(40, 4)
-        change(again.index)
+        again.indexes = {0: sample.index(40, 4)}
+        change(again.indexes[0])
         store.checkpoint(again)
         assert written.pop() == chunks
-        assert sample.differences(again.index, store.load().index) == []
+        assert sample.differences(again.indexes[0], store.load().indexes[0]) == []
     shorter = sample.epoch(store.load(), diffs=0)
-    shorter.index = sample.index(5, 4)
+    shorter.indexes = {0: sample.index(5, 4), 2: sample.index(7, 4, seed=1)}
     store.checkpoint(shorter)
-    assert sample.differences(shorter.index, store.load().index) == []
+    held = [shorter.indexes[0], IndexArrays.empty(4), shorter.indexes[2]]
+    assert sample.differences(held, store.load().indexes) == []
 
 
 def test_status_adds_up(opened):
@@ -164,11 +174,15 @@ def test_status_adds_up(opened):
         "contradictions", "scenes", "patterns", "promotions", "throttled", "lost", "repaired", "state_hash",
     ]  # fmt: skip
     assert (empty["epoch"], empty["state_hash"], empty["layers"]) == (0, None, [0, 0, 0])
+    assert (empty["scenes"], empty["patterns"], empty["promotions"]) == (0, 0, {"1": 0, "2": 0})
     store.write_rows(sample.swarm(), diffs=True)
     for seed in range(2):
         store.checkpoint(sample.epoch(store.load(), seed))
     status, state = store.status(), store.load()
-    assert status["nodes"] == {"cell": 12, "agent": 3, "scene": 0, "beacon": 2}
+    # Each epoch makes two scenes, three promoted nodes, of which one of layer 2, and a pattern.
+    assert status["nodes"] == {"cell": 12 + 2 * 4, "agent": 3, "scene": 4, "beacon": 2}
+    assert status["layers"] == [17 + 2, 2 * (2 + 2), 2]
+    assert (status["scenes"], status["patterns"], status["promotions"]) == (3, 2, {"1": 4, "2": 2})
     assert status["epoch"] == 2
     assert status["deliveries"] == 14
     assert status["cut"] == 2
@@ -221,7 +235,17 @@ def test_an_export_holds_what_the_tables_hold(opened, tmp_path):
     assert tables["topology_edges"].num_rows == len(state.declared) + len(state.topology)
     assert tables["inbox"]["score"].to_pylist() != []
     assert tables["contradictions"].num_rows == 3
-    assert tables["scenes"]["id"].to_pylist() == ["scene-0", "scene-1"]
+    assert tables["scenes"]["id"].to_pylist() == ["scene-17", "scene-18"]
+    assert nodes["id"].to_pylist()[17:] == [
+        "scene-17",
+        "scene-18",
+        "promoted-19",
+        "promoted-20",
+        "promoted-21",
+        "pattern-22",
+    ]
+    assert tables["promotions"]["node"].to_pylist() == [19, 20, 21]
+    assert tables["promotions"]["counts"].to_pylist() == ["{7,5}", "{1,1}", "{9}"]
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="file"):
         store.export(tmp_path / "file")

@@ -19,6 +19,7 @@ from hyphae_gpu.errors import BusyError, DatabaseError, UsageError
 from hyphae_gpu.store import migrations, open_store, postgres
 from hyphae_gpu.store.embedded import find_binaries
 from tests.store import sample
+from tests.store.expected import after
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_a_server_over_tcp_holds_a_project(tcp_url, tmp_path):
         state = store.load()
         done = sample.epoch(state)
         store.checkpoint(done)
-        assert sample.differences(sample.after(state, done).nodes, store.load().nodes) == []
+        assert sample.differences(after(state, done).nodes, store.load().nodes) == []
         assert store.build_indexes()
     assert not (tmp_path / "unused").exists()
     wrong = tcp_url.replace("se%20cret%2F1", "hunter2")

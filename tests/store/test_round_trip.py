@@ -19,23 +19,3 @@ def test_every_column_of_ingested_rows_comes_back(opened):
     assert nodes.types.tolist() == [0] * 12 + [1] * 3 + [3] * 2
     assert nodes.vectors[:12].tolist() == [cell["embedding"] for cell in cells]
     assert nodes.placed.tolist() == [True] * 12 + [False, True, False] + [True] * 2
-
-
-def test_checkpoints_come_back(opened):
-    store = opened()
-    store.write_rows(sample.swarm(), diffs=True)
-    expected = store.load()
-    for seed in range(4):
-        done = sample.epoch(expected, seed)
-        store.checkpoint(done)
-        expected = sample.after(expected, done)
-        loaded = store.load()
-        assert sample.differences(expected.nodes, loaded.nodes) == []
-        assert sample.differences(expected.topology, loaded.topology) == []
-        assert sample.differences(expected.diffs, loaded.diffs) == []
-        assert sample.differences(expected.index, loaded.index) == []
-        assert sample.differences(expected.sequences, loaded.sequences) == []
-        assert loaded.epoch == seed + 1
-        assert loaded.next_diff == expected.next_diff
-    print(store.status())
-    print(store.inbox("agent-1", limit=2))

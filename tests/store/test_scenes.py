@@ -35,17 +35,25 @@ def test_scenes_are_listed_the_largest_first_with_their_cells_and_agents(opened)
         assert scene["agents"] == [row[0] for row in nodes if row[1:3] == ("agent", scene["num"])][:2]
 
 
-def test_a_number_is_never_given_again(opened):
+def test_a_scenes_number_is_that_of_its_own_node_and_stays_so_when_it_has_ended(opened):
     store = opened()
     store.write_rows(sample.swarm(), diffs=True)
+    born = []
     for seed in range(4):
         done = sample.epoch(store.load(), seed)
-        fresh = done.scenes.written.numbers[done.scenes.written.epochs == done.epoch]
-        assert fresh.tolist() == [2 * seed, 2 * seed + 1]
+        fresh = done.scenes.written.numbers[done.scenes.written.epochs == done.epoch].tolist()
+        assert fresh == [done.first_new_node, done.first_new_node + 1]
+        born += fresh
         store.checkpoint(done)
     with store._database.connect() as connection:
         ended = connection.execute(
             "select num, ended, size from scenes where ended is not null order by num"
         ).fetchall()
-    assert ended == [(0, 2, 0), (1, 3, 0), (2, 4, 0)]
-    assert store.load().next_scene == 8
+        nodes = connection.execute(
+            "select s.num, s.id = n.id, n.type, n.layer, n.embedding is null from scenes s "
+            "join knowledge_nodes n using (num) order by s.num"
+        ).fetchall()
+    assert ended == [(born[0], 2, 0), (born[1], 3, 0), (born[2], 4, 0)]
+    assert [row[:4] for row in nodes] == [(number, True, "scene", 1) for number in born]
+    assert [place for *_, place in nodes[:3]] == [True] * 3
+    assert store.load().scenes.numbers.tolist() == born[3:]

@@ -60,16 +60,65 @@ def test_filters_leave_the_best_of_what_they_let_through(opened, indexed):
     assert store.search(query, limit=5, type="agent") == []
 
 
-def test_a_scene_filter_keeps_its_cells(opened):
-    store, vectors = filled(opened)
+def layered(opened, indexed=False):
+    """Three cells about one thing; the first was promoted twice, leads a pattern, and is in a scene with a name."""
+    store = opened()
+    cells = [{"id": f"c{i}", "text": f"text {i}", "embedding": [1.0, 0.1 * i, 0.0]} for i in range(3)]
+    store.write_rows(sample.rows(dimension=3, cells=cells), diffs=True)
     with store._database.connect() as connection:
-        connection.execute("insert into scenes values (3, 'scene-3', 'words', 2, 1, null), (4, 'scene-4', '', 0, 1, 2)")
-        connection.execute("update knowledge_nodes set scene = 3 where num in (5, 6)")
-    found = store.search(vectors[5], limit=9, scene="scene-3")
-    assert [hit["id"] for hit in found] == ["c5", "c6"]
-    assert found[0]["scene"] == "scene-3"
+        for number, name, kind, layer, made_of, vector in (
+            (3, "scene-3", "scene", 1, None, "[1,0.2,0.1]"),
+            (4, "scene-4", "scene", 1, None, None),
+            (5, "promoted-5", "cell", 1, 0, "[1,0,0]"),
+            (6, "promoted-6", "cell", 2, 0, "[1,0,0]"),
+            (7, "pattern-7", "cell", 0, 0, "[1,0,0.1]"),
+        ):
+            connection.execute(
+                "insert into knowledge_nodes (num, id, type, layer, made_of, embedding, text, knowledge_type, "
+                "created_at, last_access) values (%s, %s, %s, %s, %s, %s::vector, %s, %s, now(), now())",
+                [
+                    *(number, name, kind, layer, made_of, vector),
+                    *((None, None) if kind == "scene" else ("text 0", "pattern" if layer == 0 else "fact")),
+                ],
+            )
+        connection.execute("insert into scenes values (3, 'scene-3', 'words', 3, 1, null), (4, 'scene-4', '', 0, 1, 2)")
+        connection.execute("update knowledge_nodes set scene = 3 where num in (0, 1)")
+    if indexed:
+        store.build_indexes()
+    return store
+
+
+def test_a_scene_filter_keeps_its_cells(opened):
+    store = layered(opened)
+    query = np.array([1, 0, 0], np.float32)
+    found = store.search(query, limit=9, scene="scene-3")
+    assert [(hit["id"], hit["scene"]) for hit in found] == [("c0", "scene-3"), ("c1", "scene-3")]
     with pytest.raises(UsageError, match="no scene 'scene-4'"):
-        store.search(vectors[5], scene="scene-4")
+        store.search(query, scene="scene-4")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_scene_is_found_by_its_centroid_and_says_its_name(opened, indexed):
+    store = layered(opened, indexed)
+    query = np.array([1, 0.2, 0.1], np.float32)
+    assert [(hit["id"], hit["text"], hit["layer"]) for hit in store.search(query, limit=1)] == [("scene-3", "words", 1)]
+    [hit] = store.search(query, type="scene")
+    assert (hit["id"], hit["text"], hit["scene"], hit["knowledge_type"]) == ("scene-3", "words", None, None)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_the_cell_stands_for_what_was_promoted_of_it_unless_its_layer_is_asked_for(opened, indexed):
+    store = layered(opened, indexed)
+    query = np.array([1, 0, 0], np.float32)
+
+    def found(**asked):
+        return [hit["id"] for hit in store.search(query, limit=9, **asked)]
+
+    assert found() == ["c0", "c1", "pattern-7", "c2", "scene-3"]
+    assert found(type="fact") == found(type="fact", layer=0) == ["c0", "c1", "c2"]
+    assert found(type="pattern") == ["pattern-7"]
+    assert found(layer=1) == ["promoted-5", "scene-3"]
+    assert found(layer=2) == ["promoted-6"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import pytest
 from hyphae_gpu.errors import BadInputError, DatabaseError
 from hyphae_gpu.rows import NothingKnown
 from hyphae_gpu.state import PENDING_CREATED, PENDING_SILENT, PENDING_UPDATED, SETTLED
+from hyphae_gpu.vocabulary import KnowledgeType
 from tests.store import sample
+from tests.store.expected import edge_dict
 
 CELL = {"id": "c", "text": "t", "created_at": sample.NOW, "agent": "a"}
 AGENT = {"id": "a", "embedding": [0.0, 1.0, 0.0, 0.0]}
@@ -20,7 +22,7 @@ AGENT = {"id": "a", "embedding": [0.0, 1.0, 0.0, 0.0]}
 def settle(store):
     """Let an epoch that changes nothing else take the new nodes in."""
     state = store.load()
-    done = sample.epoch(state, diffs=0)
+    done = sample.epoch(state, diffs=0, emerging=False)
     none = np.zeros(0, np.int32)
     done.moved, done.moved_vectors = none, np.zeros((0, state.dimension), np.float32)
     done.accessed, done.accessed_at = none, np.zeros(0, np.int64)
@@ -176,7 +178,7 @@ def test_an_agent_given_again_takes_the_new_row_but_keeps_its_position(opened):
 def test_an_agent_given_again_alike_stays_where_it_has_drifted_to(opened):
     store = opened()
     store.write_rows(sample.rows(cells=[CELL], agents=[AGENT]), diffs=True)
-    done = sample.epoch(store.load(), diffs=0)
+    done = sample.epoch(store.load(), diffs=0, emerging=False)
     store.checkpoint(done)
     before = store.load()
     store.write_rows(sample.rows(agents=[AGENT]), diffs=True)
@@ -204,7 +206,7 @@ def test_an_edge_given_again_takes_the_new_weight(opened):
     store.write_rows(sample.rows(cells=[{"id": "x"}, {"id": "y"}], edges=[edge]), diffs=True)
     store.write_rows(sample.rows(edges=[edge | {"weight": 0.25, "bandwidth": 2}]), diffs=True)
     state = store.load()
-    assert sample.edge_dict(state.declared) == {(0, 1, 1): [6, 0.25, 2]}
+    assert edge_dict(state.declared) == {(0, 1, 1): [6, 0.25, 2]}
     assert len(state.topology) == 0
 
 
@@ -212,13 +214,13 @@ def test_a_declared_edge_and_the_epochs_own_stand_side_by_side(opened):
     store = opened()
     edge = {"src": "x", "tgt": "y", "type": 1, "weight": 0.5}
     store.write_rows(sample.rows(cells=[{"id": "x"}, {"id": "y"}], edges=[edge]), diffs=True)
-    done = sample.epoch(store.load(), diffs=0)
+    done = sample.epoch(store.load(), diffs=0, emerging=False)
     done.written_edges, done.removed_edges = sample.edges([(0, 1, 1)], weight=0.75), sample.edges([])
     store.checkpoint(done)
     state = store.load()
-    assert sample.edge_dict(state.declared) == {(0, 1, 1): [6, 0.5, -1]}
-    assert sample.edge_dict(state.topology) == {(0, 1, 1): [5, 0.75, -1]}
-    done = sample.epoch(state, diffs=0)
+    assert edge_dict(state.declared) == {(0, 1, 1): [6, 0.5, -1]}
+    assert edge_dict(state.topology) == {(0, 1, 1): [5, 0.75, -1]}
+    done = sample.epoch(state, diffs=0, emerging=False)
     done.written_edges, done.removed_edges = sample.edges([]), sample.edges([(0, 1, 1)])
     store.checkpoint(done)
     state = store.load()
@@ -251,6 +253,70 @@ def test_rows_that_do_not_fit_leave_the_store_as_it_was(opened, rows, words):
     with pytest.raises(BadInputError, match=words):
         store.write_rows(sample.rows(**rows), diffs=True)
     assert sample.differences(before, store.load()) == []
+
+
+def promoted(opened):
+    """A store in which nodes 19 to 21 are promoted ones, a row that gives one of them alike, and its cell."""
+    store = opened()
+    store.write_rows(sample.swarm(), diffs=True)
+    store.checkpoint(sample.epoch(store.load()))
+    with store._database.connect() as connection:
+        text, confidence, payload, made_of, agent, kind = connection.execute(
+            "select n.text, n.confidence, n.payload, c.id, a.id, n.knowledge_type from knowledge_nodes n "
+            "join knowledge_nodes c on c.num = n.made_of left join knowledge_nodes a on a.num = n.agent "
+            "where n.id = 'promoted-20'"
+        ).fetchone()
+    nodes = store.load().nodes
+    alike = {
+        "id": "promoted-20",
+        "text": text,
+        "confidence": confidence,
+        "payload": payload and json.dumps(payload),
+        "agent": agent,
+        "knowledge_type": KnowledgeType[kind.upper()],
+        "salience": float(nodes.saliences[20]),
+        "embedding": nodes.vectors[20].tolist(),
+    }
+    return store, alike, made_of
+
+
+@pytest.mark.parametrize("change", [{"text": "other"}, {"salience": 0.125}, {"embedding": [1.0] * 4}, {"stance": 0.5}])
+def test_a_row_that_would_change_what_was_promoted_is_refused_by_its_id(opened, change):
+    store, alike, made_of = promoted(opened)
+    before = store.load()
+    given = sample.rows(cells=[{"id": "new"}, alike | change])
+    with pytest.raises(BadInputError) as refused:
+        store.write_rows(given, diffs=True)
+    [(place, reason)] = refused.value.problems
+    assert place == "row 1"
+    assert "'promoted-20' is a node promoted to layer 2" in reason
+    assert repr(made_of) in reason
+    assert sample.differences(before, store.load()) == []
+
+
+def test_every_row_that_would_change_what_was_promoted_is_named(opened):
+    store, alike, _ = promoted(opened)
+    rows = [alike | {"id": name, "text": "other"} for name in ("promoted-21", "promoted-19")]
+    with pytest.raises(BadInputError) as refused:
+        store.write_rows(sample.rows(cells=rows), diffs=False)
+    assert [place for place, _ in refused.value.problems] == ["row 0", "row 1"]
+    assert [reason.split("'")[1] for _, reason in refused.value.problems] == ["promoted-21", "promoted-19"]
+
+
+def test_what_was_promoted_given_again_alike_is_unchanged(opened):
+    store, alike, _ = promoted(opened)
+    before = store.load()
+    counts = store.write_rows(sample.rows(cells=[alike]), diffs=True)
+    assert (counts["cells_updated"], counts["cells_unchanged"]) == (0, 1)
+    assert sample.differences(before, store.load()) == []
+
+
+def test_a_pattern_can_be_given_another_content(opened):
+    store, _, _ = promoted(opened)
+    store.write_rows(sample.rows(cells=[{"id": "pattern-22", "text": "better words"}]), diffs=True)
+    nodes = store.load().nodes
+    assert (nodes.pending[22], nodes.made_of[22] >= 0) == (PENDING_UPDATED, True)
+    assert store.texts(np.array([22])) == ["better words"]
 
 
 def test_a_dimension_that_pgvector_cannot_hold_is_refused(opened):

@@ -176,7 +176,7 @@ def test_nothing_live_leaves_no_edges_and_says_so():
 def test_the_facts_say_what_the_graph_is_like():
     images = np.array([[1, 0], [1, 0], [0, 1], [-1, 0], [1, 1]], np.float32)
     topology = refreshed(node_table(images), [True, True, True, True, False])
-    assert topology.index_changed
+    assert topology.layers[0].index_changed
     assert json.loads(json.dumps(topology.facts)) == {
         "live_cells": 4,
         "points": 3,
@@ -186,11 +186,12 @@ def test_the_facts_say_what_the_graph_is_like():
         "reachability": 1.0,
         "joined_components": 0,
         "degrees": {"min": 1, "mean": 2.0, "max": 3},
-        "edges": {"near": 6, "far": 0, "attach": 0, "copy": 2, "access": 0, "subscription": 0},
+        "edges": {"near": 6, "far": 0, "attach": 0, "copy": 2, "access": 0, "subscription": 0, "promoted": 0},
+        "layers": [4],
     }
-    assert list(topology.seconds) == ["hnsw", "near", "components", "attach", "csr"]
+    assert list(topology.seconds) == ["hnsw", "near", "components", "attach", "layers", "csr"]
     again = refreshed(node_table(images), [True, True, True, True, False], index=topology.index)
-    assert not again.index_changed
+    assert not again.layers[0].index_changed
 
 
 def test_agents_hear_from_the_live_cells_when_most_of_the_index_is_dead():

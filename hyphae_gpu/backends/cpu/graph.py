@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hyphae_gpu.backends.cpu import components, cosines, equal, join, modularity, near, position, rows
+from hyphae_gpu.backends.cpu import components, cosines, equal, groups, join, modularity, near, position, rows
 
 
 class GraphOperations:
-    """What topology, drift and scenes ask of a backend (`backends.protocol`), on `threads` threads."""
+    """What topology, drift, scenes and patterns ask of a backend (`backends.protocol`), on `threads` threads."""
 
     threads: int = 1
 
@@ -93,3 +93,16 @@ class GraphOperations:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """See `modularity.merged_links`."""
         return modularity.merged_links(offsets, targets, weights, groups)
+
+    def groups(
+        self,
+        images: npt.NDArray[np.int8],
+        lengths: npt.NDArray[np.float64],
+        offsets: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.int32],
+        begins: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int32],
+        least: float,
+    ) -> npt.NDArray[np.int32]:
+        """See `groups.groups`."""
+        return groups.groups(images, lengths, offsets, targets, begins, cells, least, threads=self.threads)

@@ -300,8 +300,9 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
     rules: (sigma_min, cos_min) float64, fanout int64, keep_closed bool: whether `out` gets unreached nodes too.
     timing: rounds to run, whether they are sweeps (spec 7.2).
     losses: threshold uint64 (0: none), key words uint64 [2], epoch * 4096 as int64.
-    out: sizes, steps (rounds or sweeps run now) int64 [rows], then columns as `state` has them, with room; offers: rows of (diff row int64, edge
-        int64, source, target, energy int32), with room; counts int64 [4]: see RELAXATIONS and the rest.
+    out: sizes, steps (rounds or sweeps run now) int64 [rows], then columns as `state` has them, with room; offers:
+        rows of (diff row int64, edge int64, source, target, energy int32), with room; counts int64 [4]: see RELAXATIONS
+        and the rest.
     Returns the number of rows done: fewer than asked where room ran out, -1 where a diff reached 4,096 rounds.
     """
     max_hops = diffs[5]
