@@ -1,0 +1,47 @@
+"""Kernels on a CUDA device: compiled by NVRTC through CuPy at first use, over torch's memory, on torch's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cupy
+import torch
+
+from hyphae_gpu.backends.cuda.launcher import BLOCK, Argument
+from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
+
+#: Blocks that one multiprocessor gets: enough to hide latency, few enough to loop.
+_BLOCKS_A_PROCESSOR = 8
+
+
+class CupyLauncher:
+    """A `Launcher` on one CUDA device.
+
+    CuPy keeps what it compiled on disk, for each user; a kernel's text holds all it includes, so a change is seen.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        """`device` is a CUDA device with its index."""
+        self.device = device
+        self.blocks = _BLOCKS_A_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count
+        self._kernels: dict[str, Any] = {}
+
+    def launch(
+        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int = BLOCK, shared_bytes: int = 0
+    ) -> None:
+        """See `Launcher.launch`."""
+        words = tuple(a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments)
+        with cupy.cuda.Device(self.device.index), self._stream():
+            self._kernel(kernel)((grid,), (block,), words, shared_mem=shared_bytes)
+
+    def _stream(self) -> Any:
+        """Return torch's current stream as CuPy's."""
+        return cupy.cuda.Stream.from_external(torch.cuda.current_stream(self.device))
+
+    def _kernel(self, kernel: str) -> Any:
+        if kernel not in self._kernels:
+            stem, _, entry = kernel.partition(".")
+            module = cupy.RawModule(code=kernel_source(stem), options=COMPILER_OPTIONS, backend="nvrtc")
+            self._kernels[kernel] = module.get_function(entry or stem)
+        return self._kernels[kernel]

@@ -1,0 +1,36 @@
+"""How kernels are started, as a small protocol: CuPy on a device, a C++ shim in the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+#: What a kernel takes: a tensor as the pointer to its first element, an int as int64, a float as double.
+Argument = torch.Tensor | int | float
+
+#: Threads of a block, where nothing asks for another size.
+BLOCK = 256
+WARP = 32
+
+
+class Launcher(Protocol):
+    """Starts kernels on one device, in order, on torch's current stream."""
+
+    device: torch.device
+    #: Blocks that fill the device: more only wait.
+    blocks: int
+
+    def launch(
+        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int = BLOCK, shared_bytes: int = 0
+    ) -> None:
+        """Start `kernel`, `stem` or `stem.entry` of kernels/stem.cu, on `grid` blocks of `block` threads.
+
+        Returns before it has ended where the device works by itself. Tensors have to be contiguous and on `device`.
+        """
+
+
+def grid_of(launcher: Launcher, items: int, *, per_block: int = BLOCK) -> int:
+    """Return how many blocks to start for `items` that kernels loop over, `per_block` of them at a time in a block."""
+    return max(1, min(launcher.blocks, -(-items // per_block)))

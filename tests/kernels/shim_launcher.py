@@ -1,0 +1,122 @@
+"""Launches the .cu files on CPU tensors: compiled by g++ with the shim, threads as fibers in an order a seed picks."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import torch
+
+from hyphae_gpu.backends.cuda.launcher import BLOCK, Argument
+from hyphae_gpu.backends.cuda.sources import entries, kernel_source
+
+SHIM = Path(__file__).parent / "shim"
+FLAGS = ("-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
+#: Makes every access to memory a place where threads may switch; see runtime.cpp.
+KERNEL_FLAGS = ("-fsanitize=thread",)
+#: longjmp between stacks is what fibers are made of; the fortified one refuses it.
+RUNTIME_FLAGS = ("-U_FORTIFY_SOURCE",)
+ENTRY = """
+extern "C" const char *shim_{name}(const std::uint64_t *arguments, long long count, long long grid, long long block,
+                                   long long shared, unsigned long long seed) {{
+    if (count != shim::parameters_of({name})) return "the number of arguments is not that of the kernel's parameters";
+    auto body = [](const std::uint64_t *given) {{ shim::call({name}, given); }};
+    return shim::run(body, arguments, grid, block, shared, seed);
+}}
+"""
+
+
+class KernelError(RuntimeError):
+    """A launch that a device would leave undefined: what the shim stopped at."""
+
+
+class ShimLauncher:
+    """A `Launcher` whose device is the CPU; `seed` picks the order of threads, another one at each launch."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, folder: Path, *, seed: int = 0, sources: Path | None = None, blocks: int = 3) -> None:
+        """Keep what is compiled in `folder`; `sources` holds .cu files that go before those of the package."""
+        self.folder, self.sources, self.blocks = folder, sources, blocks
+        self.seed = seed
+
+    def launch(
+        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int = BLOCK, shared_bytes: int = 0
+    ) -> None:
+        """See `Launcher.launch`. Raises KernelError where a device's behaviour would be undefined."""
+        stem, _, entry = kernel.partition(".")
+        assert grid >= 1, f"{kernel}: a grid of {grid} blocks"
+        assert 1 <= block <= 1024, f"{kernel}: a block of {block} threads"
+        words = (ctypes.c_uint64 * max(1, len(arguments)))(*map(self._word, arguments))
+        function = getattr(library(self.folder, stem, self.sources), f"shim_{entry or stem}")
+        self.seed += 1
+        with _LOCK:
+            failure = function(words, len(arguments), grid, block, shared_bytes, self.seed)
+        if failure is not None:
+            raise KernelError(f"{kernel}: {failure.decode()}")
+
+    @staticmethod
+    def _word(argument: Argument) -> int:
+        if isinstance(argument, torch.Tensor):
+            assert argument.is_contiguous()
+            assert argument.device.type == "cpu"
+            return argument.data_ptr()
+        if isinstance(argument, float):
+            return int.from_bytes(ctypes.c_double(argument), "little")
+        assert -(2**63) <= argument < 2**63, f"{argument} does not fit into int64"
+        return argument & (2**64 - 1)
+
+
+_LIBRARIES: dict[tuple[Path, str], ctypes.CDLL] = {}
+_LOCK = threading.Lock()
+
+
+def library(folder: Path, stem: str, sources: Path | None = None) -> ctypes.CDLL:
+    """Return the compiled kernels of one .cu file; compiled once a folder."""
+    key = (folder, stem)
+    if key not in _LIBRARIES:
+        runtime, text = folder / "runtime.o", folder / f"{stem}.cpp"
+        compiled, built = folder / f"{stem}.o", folder / f"{stem}.so"
+        if not runtime.exists():
+            _compile(*RUNTIME_FLAGS, "-c", str(SHIM / "runtime.cpp"), "-o", str(runtime))
+        source = kernel_source(stem, sources)
+        names = entries(source)
+        parts = ['#include "shim.hpp"', f'#line 1 "{stem}.cu"', source, *(ENTRY.format(name=name) for name in names)]
+        text.write_text("\n".join(parts))
+        _compile(*KERNEL_FLAGS, "-I", str(SHIM), "-c", str(text), "-o", str(compiled))
+        _compile("-shared", str(compiled), str(runtime), "-o", str(built))
+        loaded = ctypes.CDLL(str(built))
+        for name in names:
+            getattr(loaded, f"shim_{name}").restype = ctypes.c_char_p
+            getattr(loaded, f"shim_{name}").argtypes = [
+                ctypes.POINTER(ctypes.c_uint64),
+                *[ctypes.c_longlong] * 4,
+                ctypes.c_ulonglong,
+            ]
+        _LIBRARIES[key] = loaded
+    return _LIBRARIES[key]
+
+
+def _compile(*arguments: str) -> None:
+    done = subprocess.run(["g++", *FLAGS, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"g++ {' '.join(arguments)}:\n{done.stderr[:4000]}"
+
+
+def need_compiler() -> None:
+    """Skip where there is no g++; in CI its absence is a failure."""
+    if not shutil.which("g++"):
+        missing("g++ is missing: kernels cannot be run without a GPU (on Debian: apt install g++)")
+
+
+def missing(what: str) -> NoReturn:
+    """Skip a test for a tool that is not here, but fail it in CI, where nothing may go unseen."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(what, pytrace=False)
+    pytest.skip(what)
