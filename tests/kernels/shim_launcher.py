@@ -14,7 +14,7 @@ from typing import NoReturn
 import pytest
 import torch
 
-from hyphae_gpu.backends.cuda.launcher import BLOCK, Argument
+from hyphae_gpu.backends.cuda.launcher import Argument
 from hyphae_gpu.backends.cuda.sources import entries, kernel_source
 
 SHIM = Path(__file__).parent / "shim"
@@ -41,6 +41,7 @@ class ShimLauncher:
     """A `Launcher` whose device is the CPU; `seed` picks the order of threads, another one at each launch."""
 
     device = torch.device("cpu")
+    block = 64
 
     def __init__(self, folder: Path, *, seed: int = 0, sources: Path | None = None, blocks: int = 3) -> None:
         """Keep what is compiled in `folder`; `sources` holds .cu files that go before those of the package."""
@@ -48,10 +49,11 @@ class ShimLauncher:
         self.seed = seed
 
     def launch(
-        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int = BLOCK, shared_bytes: int = 0
+        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:
         """See `Launcher.launch`. Raises KernelError where a device's behaviour would be undefined."""
         stem, _, entry = kernel.partition(".")
+        block = self.block if block is None else block
         assert grid >= 1, f"{kernel}: a grid of {grid} blocks"
         assert 1 <= block <= 1024, f"{kernel}: a block of {block} threads"
         words = (ctypes.c_uint64 * max(1, len(arguments)))(*map(self._word, arguments))

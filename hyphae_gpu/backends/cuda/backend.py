@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import TypeVar
+
 import torch
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cpu.graph import GraphOperations
-from hyphae_gpu.backends.cpu.relax import ROUND_LIMIT
-from hyphae_gpu.backends.cuda.launcher import BLOCK, Argument, Launcher, grid_of
+from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
 from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
 from hyphae_gpu.wave_state import Offers, WaveState
 
+_C = TypeVar("_C", WaveState, Offers)
 #: Diffs that one group of lanes takes in `open_counts`; kernels/scores.cu has the same number.
 _SLICE = 32
 
@@ -26,8 +30,8 @@ class CudaBackend(GraphOperations):
 
     name = "cuda"
 
-    def __init__(self, launcher: Launcher, *, threads: int = 1) -> None:
-        self.launcher, self.threads = launcher, threads
+    def __init__(self, launcher: Launcher, *, threads: int = 1, room: Room | None = None) -> None:
+        self.launcher, self.threads, self.room = launcher, threads, room or Room()
         self._host = CpuBackend(threads=threads)
         self._mirrors = Mirrors(launcher.device)
 
@@ -43,7 +47,18 @@ class CudaBackend(GraphOperations):
         sweep: bool = False,
     ) -> tuple[WaveState, Offers, GossipCounts]:
         """See `Backend.advance`."""
-        raise NotImplementedError
+        here = diffs.numbers.device
+        run = WaveRun(
+            self.launcher,
+            self._mirrors.nodes(nodes),
+            self._mirrors.graph(adjacency),
+            self._mirrors.diffs(diffs),
+            rules,
+            sweep=sweep,
+            room=self.room,
+        )
+        after, offers, counts = run.run(_on(state, self.launcher.device), rounds)
+        return _on(after, here), _on(offers, here), counts
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
@@ -103,10 +118,12 @@ class CudaBackend(GraphOperations):
         chunks = chunks_of(nodes.images)
         lanes = lanes_of(chunks)
         arguments = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rest)
-        self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, per_block=BLOCK // lanes))
+        self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, lanes=lanes))
 
 
-def loss_arguments(rules: GossipRules) -> tuple[int, int, int]:
-    """Return threshold, seed and the epoch's counter as kernels/philox.cuh takes them."""
-    seed = rules.seed & (2**64 - 1)
-    return int(rules.loss * 2**32), seed - (seed >> 63 << 64), rules.epoch * ROUND_LIMIT
+def _on(columns: _C, device: torch.device) -> _C:
+    """Return columns on a device; themselves where they are there."""
+    names = [spec.name for spec in fields(columns)]
+    if all(getattr(columns, name).device == device for name in names):
+        return columns
+    return type(columns)(**{name: getattr(columns, name).to(device) for name in names})

@@ -8,9 +8,11 @@ from typing import Any
 import cupy
 import torch
 
-from hyphae_gpu.backends.cuda.launcher import BLOCK, Argument
+from hyphae_gpu.backends.cuda.launcher import Argument
 from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
 
+#: Threads of a block: enough warps to hide latency, few enough for any kernel's registers.
+_BLOCK = 256
 #: Blocks that one multiprocessor gets: enough to hide latency, few enough to loop.
 _BLOCKS_A_PROCESSOR = 8
 
@@ -23,17 +25,17 @@ class CupyLauncher:
 
     def __init__(self, device: torch.device) -> None:
         """`device` is a CUDA device with its index."""
-        self.device = device
+        self.device, self.block = device, _BLOCK
         self.blocks = _BLOCKS_A_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count
         self._kernels: dict[str, Any] = {}
 
     def launch(
-        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int = BLOCK, shared_bytes: int = 0
+        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:
         """See `Launcher.launch`."""
         words = tuple(a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments)
         with cupy.cuda.Device(self.device.index), self._stream():
-            self._kernel(kernel)((grid,), (block,), words, shared_mem=shared_bytes)
+            self._kernel(kernel)((grid,), (block or self.block,), words, shared_mem=shared_bytes)
 
     def _stream(self) -> Any:
         """Return torch's current stream as CuPy's."""

@@ -10,8 +10,6 @@ import torch
 #: What a kernel takes: a tensor as the pointer to its first element, an int as int64, a float as double.
 Argument = torch.Tensor | int | float
 
-#: Threads of a block, where nothing asks for another size.
-BLOCK = 256
 WARP = 32
 
 
@@ -21,9 +19,11 @@ class Launcher(Protocol):
     device: torch.device
     #: Blocks that fill the device: more only wait.
     blocks: int
+    #: Threads of a block where a launch asks for no other size: whole warps.
+    block: int
 
     def launch(
-        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int = BLOCK, shared_bytes: int = 0
+        self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:
         """Start `kernel`, `stem` or `stem.entry` of kernels/stem.cu, on `grid` blocks of `block` threads.
 
@@ -31,6 +31,6 @@ class Launcher(Protocol):
         """
 
 
-def grid_of(launcher: Launcher, items: int, *, per_block: int = BLOCK) -> int:
-    """Return how many blocks to start for `items` that kernels loop over, `per_block` of them at a time in a block."""
-    return max(1, min(launcher.blocks, -(-items // per_block)))
+def grid_of(launcher: Launcher, items: int, *, lanes: int = 1) -> int:
+    """Return how many blocks to start for `items` that a kernel loops over, `lanes` threads for each."""
+    return max(1, min(launcher.blocks, -(-items * lanes // launcher.block)))

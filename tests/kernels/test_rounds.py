@@ -1,0 +1,163 @@
+"""Gossip rounds on the shim equal the numba backend and the oracle, with == (spec 3), in any order of threads."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyphae_gpu.backends.cpu.backend import CpuBackend
+from hyphae_gpu.backends.cuda.backend import CudaBackend
+from hyphae_gpu.backends.cuda.wave import Room
+from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.gossip.waves import origins, propagate
+from hyphae_gpu.swarm import Deliveries, Diffs, Edges, GossipRules, Nodes
+from hyphae_gpu.wave_state import Offers, WaveState
+from tests.gossip.test_waves import lossy_rules, rules_of
+from tests.graphs import Swarm, adjacency_of, limited_swarms, small_swarms, swarm, swarms
+from tests.kernels.shim_launcher import ShimLauncher
+from tests.oracles import gossip as oracle
+
+seeds = st.integers(0, 2**32 - 1)
+QUICK = settings(max_examples=30, deadline=None)
+
+
+def assert_equal(made: Swarm, rules: GossipRules, backend: Backend, *, sweep: bool = False) -> Deliveries:
+    """Check deliveries and all counts of a whole propagation against the CPU's."""
+    given_, counts = propagate(backend, made.nodes, made.adjacency, made.diffs, rules, sweep=sweep)
+    expected, expected_counts = propagate(CpuBackend(), made.nodes, made.adjacency, made.diffs, rules, sweep=sweep)
+    for spec in fields(Deliveries):
+        assert torch.equal(getattr(given_, spec.name), getattr(expected, spec.name)), spec.name
+    assert counts == expected_counts
+    return given_
+
+
+@QUICK
+@given(swarms, rules_of, seeds)
+def test_rounds_equal_the_cpu_backends(on_shim, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_shim(seed))
+
+
+@QUICK
+@given(swarms, lossy_rules, seeds)
+def test_losses_hit_the_same_transmissions(on_shim, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_shim(seed))
+
+
+@QUICK
+@given(limited_swarms, st.one_of(rules_of, lossy_rules), seeds)
+def test_bandwidths_make_the_same_offers(on_shim, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_shim(seed))
+
+
+@QUICK
+@given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), seeds)
+def test_sweeps_equal_the_cpu_backends(on_shim, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_shim(seed), sweep=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_swarms, rules_of, seeds)
+def test_delivers_what_the_recursion_of_algorithm_1_delivers(on_shim, made: Swarm, rules: GossipRules, seed: int):
+    found, _ = propagate(on_shim(seed), made.nodes, made.adjacency, made.diffs, rules)
+    graph, (diff,) = oracle.Graph(made.nodes, made.edges), oracle.diffs_of(made.diffs)
+    reached = oracle.algorithm_1(graph, diff, rules)
+    assert dict(zip(found.nodes.tolist(), found.energies.tolist(), strict=True)) == reached
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.builds(
+        swarm,
+        seeds,
+        nodes=st.sampled_from([1, 2, 33, 65]),
+        degree=st.sampled_from([0.5, 3, 40]),
+        diffs=st.integers(1, 5),
+        dimension=st.sampled_from([2, 3, 4, 31, 32, 33, 384]),
+        limited=st.sampled_from([0.0, 0.0, 0.3]),
+        spread=st.sampled_from([0.1, 0.6]),
+    ),
+    st.sampled_from([0, 1, 10, 31, 32, 33]),
+    seeds,
+)
+def test_rows_and_vectors_of_any_length(on_shim, made: Swarm, fanout: int, seed: int):
+    """Degrees, fanouts and dimensions around a warp's 32 lanes and a chunk's 16 bytes."""
+    assert_equal(made, GossipRules(sigma_min=0.2, cos_min=0.0, fanout=fanout), on_shim(seed))
+
+
+@QUICK
+@given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
+def test_state_and_offers_equal_the_cpu_backends_after_every_round(on_shim, made, rules, sweep, seed):
+    """Not only what is delivered: closed gates that are kept, the frontier, what is offered over limited edges."""
+    cpu, cuda = CpuBackend(), on_shim(seed)
+    state = origins(cpu, made.nodes, made.diffs)
+    for rounds in (1, 2, 1):
+        expected, offers, counts = cpu.advance(
+            made.nodes, made.adjacency, made.diffs, rules, state, rounds=rounds, sweep=sweep
+        )
+        found, its, its_counts = cuda.advance(
+            made.nodes, made.adjacency, made.diffs, rules, state, rounds=rounds, sweep=sweep
+        )
+        assert_same_state(found, expected)
+        assert in_order(its) == in_order(offers)
+        assert its_counts == counts
+        state = expected
+
+
+def assert_same_state(found: WaveState, expected: WaveState) -> None:
+    reached = expected.energies > 0
+    for spec in fields(WaveState):
+        ours, theirs = getattr(found, spec.name), getattr(expected, spec.name)
+        if spec.name in ("hops", "parents"):  # of what was not reached they mean nothing
+            ours, theirs = ours[reached], theirs[reached]
+        assert torch.equal(ours, theirs), spec.name
+
+
+def in_order(offers: Offers) -> list[tuple[int, ...]]:
+    return sorted(zip(*(getattr(offers, spec.name).tolist() for spec in fields(Offers)), strict=True))
+
+
+@QUICK
+@given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
+def test_too_little_room_grows_and_changes_nothing(shim_folder, made, rules, sweep, seed):
+    tiny = CudaBackend(ShimLauncher(shim_folder, seed=seed), room=Room(slots=1, pending=1, offers=1))
+    assert_equal(made, rules, tiny, sweep=sweep)
+
+
+@pytest.mark.parametrize("fanout", [0, 3])
+@pytest.mark.parametrize("limited", [0.0, 0.3])
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_crowd_in_clusters_equals_the_cpu_backends(on_shim, fanout, limited, sweep):
+    """Many diffs that meet at the same nodes, with losses: every lane has company."""
+    made = swarm(11, nodes=400, degree=12, diffs=25, dimension=16, limited=limited, spread=0.5)
+    rules = GossipRules(sigma_min=0.2, cos_min=0.1, fanout=fanout, loss=0.2, seed=3)
+    assert len(assert_equal(made, rules, on_shim(fanout), sweep=sweep)) > 1000
+
+
+def test_stops_a_diff_that_runs_4096_rounds(on_shim):
+    """spec 3.10: the counter of rounds and sweeps must not run into the next epoch's."""
+    made = swarm(1, nodes=40, degree=6, diffs=9, spread=0.1, max_hops=10_000)
+    start = origins(CpuBackend(), made.nodes, made.diffs)
+    for ran in (4095, 4096):
+        late = replace(start, sweeps=torch.full_like(start.sweeps, ran))
+        with pytest.raises(RuntimeError, match="4096 rounds") if ran == 4096 else nullcontext():
+            on_shim(0).advance(made.nodes, made.adjacency, made.diffs, GossipRules(), late, rounds=1)
+
+
+def test_a_hub_whose_row_is_longer_than_a_warp_is_cut_like_any_other(on_shim):
+    """200 semantic edges, many of equal score, a fanout of 70: the cut falls among equals."""
+    count = 201
+    vectors = np.tile(np.array([[1.0, 0.2], [0.9, 0.4], [1.0, 0.0]], np.float32), (67, 1))
+    targets = np.random.default_rng(5).permutation(np.arange(1, count))
+    edges = Edges.build(np.zeros(200, np.int32), targets.astype(np.int32), np.full(200, 0.5, np.float32))
+    nodes = Nodes.build(vectors)
+    diffs = Diffs.build(nodes, np.array([0], np.int32), knowledge_types=np.zeros(1, np.int8), saliences=np.array([0.9]))
+    made = Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, count), diffs=diffs)
+    for fanout in (1, 66, 70, 134, 199, 200):
+        found = assert_equal(made, GossipRules(fanout=fanout), on_shim(fanout))
+        assert len(found) == 1 + fanout
