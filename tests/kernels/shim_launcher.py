@@ -20,15 +20,14 @@ from hyphae_gpu.backends.cuda.sources import entries, kernel_source
 SHIM = Path(__file__).parent / "shim"
 FLAGS = ("-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 #: Makes every access to memory a place where threads may switch; see runtime.cpp.
-KERNEL_FLAGS = ("-fsanitize=thread",)
+KERNEL_FLAGS = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1")
 #: longjmp between stacks is what fibers are made of; the fortified one refuses it.
 RUNTIME_FLAGS = ("-U_FORTIFY_SOURCE",)
 ENTRY = """
-extern "C" const char *shim_{name}(const std::uint64_t *arguments, long long count, long long grid, long long block,
-                                   long long shared, unsigned long long seed) {{
-    if (count != shim::parameters_of({name})) return "the number of arguments is not that of the kernel's parameters";
+extern "C" __attribute__((no_sanitize("thread"))) const char *shim_{name}(const shim::Launch *launch) {{
+    if (launch->count != shim::parameters_of({name})) return "other arguments than the kernel has parameters";
     auto body = [](const std::uint64_t *given) {{ shim::call({name}, given); }};
-    return shim::run(body, arguments, grid, block, shared, seed);
+    return shim::run(body, *launch);
 }}
 """
 
@@ -37,15 +36,35 @@ class KernelError(RuntimeError):
     """A launch that a device would leave undefined: what the shim stopped at."""
 
 
+class Launch(ctypes.Structure):
+    """shim::Launch of shim.hpp."""
+
+    _fields_ = (
+        ("arguments", ctypes.POINTER(ctypes.c_uint64)),
+        ("sizes", ctypes.POINTER(ctypes.c_uint64)),
+        ("count", ctypes.c_int64),
+        ("grid", ctypes.c_int64),
+        ("block", ctypes.c_int64),
+        ("shared", ctypes.c_int64),
+        ("seed", ctypes.c_uint64),
+        ("find_races", ctypes.c_int64),
+    )
+
+
 class ShimLauncher:
     """A `Launcher` whose device is the CPU; `seed` picks the order of threads, another one at each launch."""
 
     device = torch.device("cpu")
     block = 64
 
-    def __init__(self, folder: Path, *, seed: int = 0, sources: Path | None = None, blocks: int = 3) -> None:
-        """Keep what is compiled in `folder`; `sources` holds .cu files that go before those of the package."""
-        self.folder, self.sources, self.blocks = folder, sources, blocks
+    def __init__(
+        self, folder: Path, *, seed: int = 0, sources: Path | None = None, blocks: int = 3, find_races: bool = True
+    ) -> None:
+        """Keep what is compiled in `folder`; `sources` holds .cu files that go before those of the package.
+
+        With `find_races` a launch fails where two threads touch a word without order between them.
+        """
+        self.folder, self.sources, self.blocks, self.find_races = folder, sources, blocks, find_races
         self.seed = seed
 
     def launch(
@@ -56,11 +75,14 @@ class ShimLauncher:
         block = self.block if block is None else block
         assert grid >= 1, f"{kernel}: a grid of {grid} blocks"
         assert 1 <= block <= 1024, f"{kernel}: a block of {block} threads"
-        words = (ctypes.c_uint64 * max(1, len(arguments)))(*map(self._word, arguments))
+        room = ctypes.c_uint64 * max(1, len(arguments))
+        sizes = (a.numel() * a.element_size() if isinstance(a, torch.Tensor) else 0 for a in arguments)
+        words, held = room(*map(self._word, arguments)), room(*sizes)
         function = getattr(library(self.folder, stem, self.sources), f"shim_{entry or stem}")
         self.seed += 1
+        launch = Launch(words, held, len(arguments), grid, block, shared_bytes, self.seed, self.find_races)
         with _LOCK:
-            failure = function(words, len(arguments), grid, block, shared_bytes, self.seed)
+            failure = function(ctypes.byref(launch))
         if failure is not None:
             raise KernelError(f"{kernel}: {failure.decode()}")
 
@@ -97,11 +119,7 @@ def library(folder: Path, stem: str, sources: Path | None = None) -> ctypes.CDLL
         loaded = ctypes.CDLL(str(built))
         for name in names:
             getattr(loaded, f"shim_{name}").restype = ctypes.c_char_p
-            getattr(loaded, f"shim_{name}").argtypes = [
-                ctypes.POINTER(ctypes.c_uint64),
-                *[ctypes.c_longlong] * 4,
-                ctypes.c_ulonglong,
-            ]
+            getattr(loaded, f"shim_{name}").argtypes = [ctypes.POINTER(Launch)]
         _LIBRARIES[key] = loaded
     return _LIBRARIES[key]
 

@@ -15,29 +15,40 @@ BAD = Path(__file__).parent / "bad_kernels"
 @pytest.fixture
 def launcher(shim_folder: Path):
     """A launcher of the kernels in bad_kernels, by thread order."""
-    return lambda seed=0: ShimLauncher(shim_folder, seed=seed, sources=BAD)
+    return lambda seed=0, **how: ShimLauncher(shim_folder, seed=seed, sources=BAD, **how)
 
 
-def results(launcher, kernel: str, *, orders: int = 40, grid: int = 3, block: int = 64) -> set[tuple[int, ...]]:
+def results(
+    launcher, kernel: str, *, orders: int = 40, grid: int = 3, block: int = 64, find_races: bool = False
+) -> set[tuple[int, ...]]:
     """What a kernel makes of eight zeros, in several orders of its threads."""
     found = set()
     for seed in range(orders):
         out = torch.zeros(8, dtype=torch.int64)
-        launcher(seed).launch(kernel, [out, 100], grid=grid, block=block)
+        launcher(seed, find_races=find_races).launch(kernel, [out, 100], grid=grid, block=block)
         found.add(tuple(out.tolist()))
     return found
 
 
-@pytest.mark.parametrize(
-    "kernel", ["racy.last_writer", "racy.stale_read", "racy.missing_barrier", "racy.missing_warp_barrier"]
-)
-def test_a_racy_kernel_is_found(launcher, kernel):
+RACY = ["racy.last_writer", "racy.stale_read", "racy.missing_barrier", "racy.missing_warp_barrier"]
+
+
+@pytest.mark.parametrize("kernel", RACY)
+def test_a_racy_kernel_gives_other_results_in_another_order(launcher, kernel):
     assert len(results(launcher, kernel)) > 1
+
+
+@pytest.mark.parametrize("kernel", [*RACY, "racy.same_word_twice", "racy.plain_beside_atomic"])
+def test_a_race_is_found_whatever_the_order(launcher, kernel):
+    """Also where no order of threads changes the result."""
+    for seed in range(10):
+        with pytest.raises(KernelError, match="a race at"):
+            results(lambda _, seed=seed, **how: launcher(seed, **how), kernel, orders=1, find_races=True)
 
 
 @pytest.mark.parametrize("kernel", ["sound.atomic_sum", "sound.with_barrier", "sound.block_sum", "sound.greatest"])
 def test_a_sound_kernel_gives_one_result_in_any_order(launcher, kernel):
-    assert len(results(launcher, kernel)) == 1
+    assert len(results(launcher, kernel, find_races=True)) == 1
 
 
 def test_shared_memory_belongs_to_a_block(launcher):
@@ -68,6 +79,8 @@ def test_warp_operations_give_what_cuda_defines(launcher):
         ("broken.other_masks", "wait for others|leaves it out"),
         ("broken.outside_the_mask", "leaves it out"),
         ("broken.lane_not_there", "not in its mask"),
+        ("broken.beyond_the_end", "no parameter's"),
+        ("broken.before_the_start", "no parameter's"),
     ],
 )
 def test_undefined_behaviour_is_an_error(launcher, kernel, message):
@@ -77,5 +90,5 @@ def test_undefined_behaviour_is_an_error(launcher, kernel, message):
 
 
 def test_a_wrong_number_of_arguments_is_an_error(launcher):
-    with pytest.raises(KernelError, match="number of arguments"):
+    with pytest.raises(KernelError, match="other arguments"):
         launcher().launch("sound.atomic_sum", [torch.zeros(1)], grid=1)

@@ -27,3 +27,11 @@ extern "C" __global__ void outside_the_mask(int64 *out) { out[threadIdx.x] = __b
 extern "C" __global__ void lane_not_there(int64 *out) {
     if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(0x0000ffffu, int(threadIdx.x), 20);
 }
+
+extern "C" __global__ void beyond_the_end(int64 *out) {
+    if (threadIdx.x == 0) out[64] = 1;
+}
+
+extern "C" __global__ void before_the_start(int64 *out) {
+    if (threadIdx.x == 0) out[0] = out[-1];
+}

@@ -24,3 +24,12 @@ extern "C" __global__ void missing_warp_barrier(int64 *out, int64) {
     words[threadIdx.x] = threadIdx.x;
     if (blockIdx.x == 0 && threadIdx.x < 8) out[threadIdx.x] = words[31 - threadIdx.x];
 }
+
+// All write the same, today.
+extern "C" __global__ void same_word_twice(int64 *out, int64) { out[0] = 7; }
+
+// A plain read may see any state of the sum.
+extern "C" __global__ void plain_beside_atomic(uint64 *out, int64 count) {
+    atomicAdd(&out[0], 1ull);
+    if (out[0] > uint64(count) * 1000) out[1] = 1;
+}

@@ -2,12 +2,15 @@
 
 #include "shim.hpp"
 
+#include "races.hpp"
+
 #include <csetjmp>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <dlfcn.h>
 #include <ucontext.h>
 
 extern "C" {
@@ -18,7 +21,7 @@ extern char __stop_shim_shared[] __attribute__((weak));
 
 namespace shim {
 
-Index thread_index, block_index, block_size, grid_size;
+Place here;
 
 namespace {
 
@@ -37,6 +40,7 @@ struct Meeting {
 struct Block {
     std::int64_t number = 0;
     unsigned living = 0, waiting = 0;
+    std::uint32_t barriers = 0;
     std::vector<std::vector<Meeting>> meetings;  // by warp; those that nobody waits at are used again
     std::vector<std::size_t> fibers;
     std::vector<char> dynamic, fixed;  // shared memory; `fixed` while another block is the running one
@@ -51,6 +55,7 @@ struct Fiber {
     unsigned thread = 0;
     std::size_t block = 0;
     std::uint64_t answer = 0;
+    Clock clock;
 };
 
 struct Machine {
@@ -61,9 +66,10 @@ struct Machine {
     std::size_t resident = SIZE_MAX;  // the block whose static shared memory is in place
     jmp_buf scheduler;
     Body body = nullptr;
-    const std::uint64_t *arguments = nullptr;
+    Launch launch = {};
     std::uint64_t random = 1;
     std::string failure;
+    Races races;
 };
 Machine machine;
 
@@ -99,7 +105,7 @@ void fail(const std::string &what) {
 
 void fiber_main() {
     while (true) {
-        machine.body(machine.arguments);
+        machine.body(machine.launch.arguments);
         machine.fibers[machine.current]->state = DONE;
         to_scheduler();
     }
@@ -119,8 +125,8 @@ void resume(std::size_t at) {
     Fiber &fiber = *machine.fibers[at];
     machine.current = at;
     swap_shared(fiber.block);
-    thread_index = {fiber.thread, 0, 0};
-    block_index = {unsigned(machine.blocks[fiber.block].number), 0, 0};
+    here.thread = {fiber.thread, 0, 0};
+    here.block = {unsigned(machine.blocks[fiber.block].number), 0, 0};
     if (_setjmp(machine.scheduler) != 0) return;
     if (fiber.started) _longjmp(fiber.context, 1);
     fiber.started = true;
@@ -143,6 +149,7 @@ void start(std::size_t place, std::int64_t number, unsigned threads, std::int64_
     block.number = number;
     block.living = threads;
     block.waiting = 0;
+    block.barriers = 0;
     block.meetings.assign((threads + 31) / 32, {});
     block.dynamic.assign(std::size_t(shared) + 16, char(0xA5));
     block.fixed.clear();
@@ -155,6 +162,12 @@ void start(std::size_t place, std::int64_t number, unsigned threads, std::int64_
         }
         machine.fibers[at]->thread = thread;
         machine.fibers[at]->block = place;
+        Clock &clock = machine.fibers[at]->clock;
+        clock = Clock();
+        clock.thread = number * threads + thread;
+        clock.block = number;
+        clock.warp = thread / 32;
+        clock.lane = thread % 32;
         block.fibers.push_back(at);
         wake(at);
     }
@@ -162,8 +175,25 @@ void start(std::size_t place, std::int64_t number, unsigned threads, std::int64_
 
 void open_barrier(Block &block) {
     block.waiting = 0;
+    ++block.barriers;
     for (std::size_t at : block.fibers) {
+        machine.fibers[at]->clock.barriers = block.barriers;
+        ++machine.fibers[at]->clock.now;
         if (machine.fibers[at]->state == AT_BLOCK) wake(at);
+    }
+}
+
+// Each lane of a mask has now seen what the others did, and what those had seen.
+void join_clocks(Block &block, unsigned warp, unsigned mask) {
+    std::uint32_t seen[32] = {};
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        if (!(mask >> lane & 1u)) continue;
+        Clock &clock = machine.fibers[block.fibers[warp * 32 + lane]]->clock;
+        clock.seen[lane] = clock.now++;
+        for (unsigned other = 0; other < 32; ++other) seen[other] = seen[other] < clock.seen[other] ? clock.seen[other] : seen[other];
+    }
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        if (mask >> lane & 1u) std::memcpy(machine.fibers[block.fibers[warp * 32 + lane]]->clock.seen, seen, sizeof seen);
     }
 }
 
@@ -183,6 +213,7 @@ void answer(Block &block, unsigned warp, Meeting &meeting) {
         machine.fibers[at]->answer = meeting.operation == BALLOT ? ballot : given ? meeting.values[source] : 0;
         if (at != machine.current) wake(at);
     }
+    join_clocks(block, warp, meeting.mask);
     meeting.arrived = 0;
 }
 
@@ -196,6 +227,55 @@ Meeting &meeting_of(std::vector<Meeting> &meetings, unsigned mask) {
     return meetings.emplace_back();
 }
 
+void let_others() {
+    machine.runnable.push_back(machine.current);
+    to_scheduler();
+}
+
+bool within(const void *address, const void *memory, std::size_t size) {
+    const char *byte = static_cast<const char *>(address), *first = static_cast<const char *>(memory);
+    return byte >= first && byte < first + size;
+}
+
+// Whether memory is the running thread's own: its stack, its parameters, and where the shim tells it its place.
+bool own(const void *address) {
+    return within(address, machine.fibers[machine.current]->stack.get(), STACK_BYTES) ||
+           within(address, &here, sizeof here) ||
+           within(address, machine.launch.arguments, std::size_t(machine.launch.count) * 8);
+}
+
+// The parameter whose memory holds these bytes, or else -1.
+std::int64_t parameter_of(const void *address, std::size_t size) {
+    std::uintptr_t byte = reinterpret_cast<std::uintptr_t>(address);
+    const Launch &launch = machine.launch;
+    for (std::int64_t i = 0; i < launch.count; ++i) {
+        if (launch.arguments[i] <= byte && byte + size <= launch.arguments[i] + launch.sizes[i]) return i;
+    }
+    return -1;
+}
+
+void note(void *address, std::size_t size, Kind kind) {
+    Fiber &fiber = *machine.fibers[machine.current];
+    const std::vector<char> &dynamic = machine.blocks[fiber.block].dynamic;
+    bool shared = within(address, __start_shim_shared, std::size_t(__stop_shim_shared - __start_shim_shared)) ||
+                  within(address, dynamic.data(), dynamic.size());
+    std::int64_t parameter = shared ? -1 : parameter_of(address, size);
+    Dl_info constant;
+    if (!shared && parameter < 0 && (kind != READ || dladdr(address, &constant) == 0)) {
+        fail("an access to memory that is no parameter's");
+    }
+    if (!machine.launch.find_races) return;
+    // Blocks take turns at the same addresses of shared memory.
+    std::uintptr_t base = shared ? std::uintptr_t(fiber.clock.block + 1) << 48 : 0;
+    std::uintptr_t byte = reinterpret_cast<std::uintptr_t>(address), step = size < 4 ? 1 : 4;
+    for (std::uintptr_t word = byte; word < byte + size; word += step) {
+        std::string race = machine.races.note(base ^ word, kind, fiber.clock);
+        if (race.empty()) continue;
+        std::string where = shared ? "shared memory" : "parameter " + std::to_string(parameter);
+        fail("a race at " + where + ": this thread " + race);
+    }
+}
+
 void drop_fibers() {
     machine.fibers.clear();
     machine.runnable.clear();
@@ -203,15 +283,16 @@ void drop_fibers() {
 
 } // namespace
 
-void maybe_switch() {
-    if (draw() & 1u) return;
-    machine.runnable.push_back(machine.current);
-    to_scheduler();
+void before_atomic(void *address, std::size_t size) {
+    if (draw() % 2 == 0) let_others();
+    note(address, size, ATOMIC);
 }
 
 // Before a plain access another thread may come too, seldom enough that runs stay fast.
-void maybe_switch_before_access() {
-    if (draw() % 8 == 0) maybe_switch();
+void before_access(void *address, std::size_t size, Kind kind) {
+    if (own(address)) return;
+    if (draw() % 16 == 0) let_others();
+    note(address, size, kind);
 }
 
 void *dynamic_shared() {
@@ -223,8 +304,7 @@ void sync_block() {
     Block &block = machine.blocks[machine.fibers[machine.current]->block];
     if (++block.waiting < block.living) return wait(AT_BLOCK);
     open_barrier(block);
-    machine.runnable.push_back(machine.current);
-    to_scheduler();
+    let_others();
 }
 
 std::uint64_t sync_warp(Operation operation, unsigned mask, std::uint64_t value, int source) {
@@ -250,22 +330,22 @@ std::uint64_t sync_warp(Operation operation, unsigned mask, std::uint64_t value,
         wait(AT_WARP);
     } else {
         answer(block, warp, meeting);
-        machine.runnable.push_back(machine.current);
-        to_scheduler();
+        let_others();
     }
     return fiber.answer;
 }
 
-const char *run(Body body, const std::uint64_t *arguments, std::int64_t grid, std::int64_t block, std::int64_t shared,
-                std::uint64_t seed) {
+const char *run(Body body, const Launch &launch) {
+    const std::int64_t grid = launch.grid, block = launch.block, shared = launch.shared;
     machine.body = body;
-    machine.arguments = arguments;
-    machine.random = seed * 0x9E3779B97F4A7C15ull | 1u;
+    machine.launch = launch;
+    machine.races.begin();
+    machine.random = launch.seed * 0x9E3779B97F4A7C15ull | 1u;
     machine.failure.clear();
     machine.resident = SIZE_MAX;
     machine.runnable.clear();
-    block_size = {unsigned(block), 1, 1};
-    grid_size = {unsigned(grid), 1, 1};
+    here.block_size = {unsigned(block), 1, 1};
+    here.grid_size = {unsigned(grid), 1, 1};
     for (int i = 0; i < 4; ++i) draw();
 
     std::vector<std::int64_t> order;
@@ -306,22 +386,23 @@ const char *run(Body body, const std::uint64_t *arguments, std::int64_t grid, st
 // Kernels are compiled with -fsanitize=thread, but not linked with its runtime: what the compiler calls before every
 // access to memory is another place to switch threads. So a read, a change and a write are never one step.
 extern "C" {
-#define SHIM_ACCESS(name)                                                                                             \
-    void name(void *) { shim::maybe_switch_before_access(); }
-#define SHIM_ACCESSES(kind)                                                                                           \
-    SHIM_ACCESS(__tsan_##kind##1)                                                                                     \
-    SHIM_ACCESS(__tsan_##kind##2)                                                                                     \
-    SHIM_ACCESS(__tsan_##kind##4)                                                                                     \
-    SHIM_ACCESS(__tsan_##kind##8)                                                                                     \
-    SHIM_ACCESS(__tsan_##kind##16)
-SHIM_ACCESSES(read)
-SHIM_ACCESSES(write)
-SHIM_ACCESSES(unaligned_read)
-SHIM_ACCESSES(unaligned_write)
-SHIM_ACCESSES(volatile_read)
-SHIM_ACCESSES(volatile_write)
-void __tsan_read_range(void *, std::size_t) { shim::maybe_switch_before_access(); }
-void __tsan_write_range(void *, std::size_t) { shim::maybe_switch_before_access(); }
+#define SHIM_ACCESS(name, size, kind)                                                                                 \
+    void __tsan_##name##size(void *address) { shim::before_access(address, size, shim::kind); }
+#define SHIM_ACCESSES(name, kind)                                                                                     \
+    SHIM_ACCESS(name, 1, kind)                                                                                        \
+    SHIM_ACCESS(name, 2, kind)                                                                                        \
+    SHIM_ACCESS(name, 4, kind)                                                                                        \
+    SHIM_ACCESS(name, 8, kind)                                                                                        \
+    SHIM_ACCESS(name, 16, kind)
+SHIM_ACCESSES(read, READ)
+SHIM_ACCESSES(write, WRITE)
+SHIM_ACCESSES(unaligned_read, READ)
+SHIM_ACCESSES(unaligned_write, WRITE)
+// Volatile words are those that others are known to change meanwhile.
+SHIM_ACCESSES(volatile_read, ATOMIC)
+SHIM_ACCESSES(volatile_write, ATOMIC)
+void __tsan_read_range(void *address, std::size_t size) { shim::before_access(address, size, shim::READ); }
+void __tsan_write_range(void *address, std::size_t size) { shim::before_access(address, size, shim::WRITE); }
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}

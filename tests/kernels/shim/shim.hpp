@@ -16,20 +16,30 @@ namespace shim {
 struct Index {
     unsigned x, y, z;
 };
-extern Index thread_index, block_index, block_size, grid_size;
+// Where the running thread is in its launch.
+struct Place {
+    Index thread, block, block_size, grid_size;
+};
+extern Place here;
 
 enum Operation { SYNC, SHUFFLE, BALLOT };
 
 // Called by kernels through the names that CUDA gives them.
 void sync_block();
 std::uint64_t sync_warp(Operation operation, unsigned mask, std::uint64_t value, int source);
-void maybe_switch();
+void before_atomic(void *address, std::size_t size);
 void *dynamic_shared();
 
 // Called by the launcher.
 using Body = void (*)(const std::uint64_t *arguments);
-const char *run(Body body, const std::uint64_t *arguments, std::int64_t grid, std::int64_t block, std::int64_t shared,
-                std::uint64_t seed);
+struct Launch {
+    const std::uint64_t *arguments;
+    const std::uint64_t *sizes;  // in bytes, of what an argument points to; 0 where it is no pointer
+    std::int64_t count, grid, block, shared;
+    std::uint64_t seed;
+    std::int64_t find_races;
+};
+const char *run(Body body, const Launch &launch);
 
 template <class T> T from_word(std::uint64_t word) {
     T value;
@@ -61,7 +71,7 @@ template <class... Parameters> constexpr std::int64_t parameters_of(void (*)(Par
     return sizeof...(Parameters);
 }
 
-inline int warp_lane() { return int(thread_index.x % 32u); }
+inline int warp_lane() { return int(here.thread.x % 32u); }
 
 template <class T> T shuffle(unsigned mask, T value, int source) {
     static_assert(sizeof(T) <= 8);
@@ -81,10 +91,10 @@ template <class T> T shuffle(unsigned mask, T value, int source) {
 // Static shared memory lies in a section of its own, which the runtime swaps when it switches to another block.
 #define __shared__ static __attribute__((section("shim_shared")))
 
-#define threadIdx shim::thread_index
-#define blockIdx shim::block_index
-#define blockDim shim::block_size
-#define gridDim shim::grid_size
+#define threadIdx shim::here.thread
+#define blockIdx shim::here.block
+#define blockDim shim::here.block_size
+#define gridDim shim::here.grid_size
 inline constexpr int warpSize = 32;
 
 #define __syncthreads() shim::sync_block()
@@ -172,7 +182,7 @@ inline double sqrt(double value) { return __builtin_sqrt(value); }
 // Only the types that CUDA has: what compiles here compiles there.
 #define SHIM_ATOMIC(NAME, T, RESULT)                                                                                  \
     SHIM_ONE_STEP T NAME(T *address, T value) {                                                                              \
-        shim::maybe_switch();                                                                                         \
+        shim::before_atomic(address, sizeof(T));                                                                                         \
         T old = *address;                                                                                             \
         *address = RESULT;                                                                                            \
         return old;                                                                                                   \
@@ -185,7 +195,7 @@ inline double sqrt(double value) { return __builtin_sqrt(value); }
     SHIM_ATOMIC(atomicOr, T, old | value)                                                                          \
     SHIM_ATOMIC(atomicAnd, T, old & value)                                                                         \
     SHIM_ONE_STEP T atomicCAS(T *address, T compare, T value) {                                                              \
-        shim::maybe_switch();                                                                                         \
+        shim::before_atomic(address, sizeof(T));                                                                                         \
         T old = *address;                                                                                             \
         if (old == compare) *address = value;                                                                         \
         return old;                                                                                                   \
