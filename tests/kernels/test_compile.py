@@ -45,9 +45,3 @@ def test_compiles_without_warnings_or_contractions(stem, architecture):
 def test_a_contraction_would_be_seen():
     assert "--fmad=false" in COMPILER_OPTIONS
     assert CONTRACTED.search(ptx(kernel_source("scores"), "compute_90", ("--std=c++17", "--fmad=true")))
-
-
-def test_sources_hold_what_they_include_once():
-    source = kernel_source("scores")
-    assert "#include" not in source
-    assert source.count("typedef long long int64;") == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import hyphae_gpu
-
 #: How NVRTC compiles every kernel. No contraction of multiply-adds, so that every device decides alike (spec 0.1).
 COMPILER_OPTIONS = ("--std=c++17", "--fmad=false")
 
@@ -21,7 +19,7 @@ def kernel_folder() -> Path:
     An installed package brings a copy; in a checkout `hyphae_gpu/kernels` is a link to `kernels`, which some file
     systems lose. Raises FileNotFoundError where there is neither.
     """
-    package = Path(hyphae_gpu.__file__).parent
+    package = Path(__file__).parents[2]
     places = (package / "kernels", package.parent / "kernels")
     for place in places:
         if (place / "common.cuh").is_file():
