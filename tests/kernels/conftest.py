@@ -1,14 +1,28 @@
-"""One compiled copy of the kernels a session."""
+"""One compiled copy of the kernels a session, and the CUDA backend that runs on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+import torch
 
 from hyphae_gpu.backends.cuda.backend import CudaBackend
+from hyphae_gpu.backends.cuda.wave import Room
 from tests.kernels.shim_launcher import ShimLauncher, need_compiler
+
+
+class MakeBackend(Protocol):
+    """Makes a CUDA backend; on the shim its threads run in an order that the seed picks."""
+
+    def __call__(self, seed: int, room: Room | None = None) -> CudaBackend: ...
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """On small tensors a second thread only waits."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +33,16 @@ def shim_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def on_shim(shim_folder: Path) -> Callable[[int], CudaBackend]:
-    """Make a CUDA backend that runs on the shim, its threads in an order that the seed picks."""
-    return lambda seed: CudaBackend(ShimLauncher(shim_folder, seed=seed))
+def on_shim(shim_folder: Path) -> MakeBackend:
+    """Make a CUDA backend that runs on the shim."""
+    return lambda seed, room=None: CudaBackend(ShimLauncher(shim_folder, seed=seed), room=room)
+
+
+@pytest.fixture(scope="session", params=["shim", pytest.param("device", marks=pytest.mark.gpu)])
+def on_cuda(request: pytest.FixtureRequest) -> MakeBackend:
+    """Make a CUDA backend on the shim and, where there is one, on a device: its test runs on both."""
+    if request.param == "shim":
+        return request.getfixturevalue("on_shim")
+    from hyphae_gpu.backends.cuda.cupy_launcher import CupyLauncher
+
+    return lambda seed, room=None: CudaBackend(CupyLauncher(torch.device("cuda", 0)), room=room)

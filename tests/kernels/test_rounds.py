@@ -1,4 +1,4 @@
-"""Gossip rounds on the shim equal the numba backend and the oracle, with == (spec 3), in any order of threads."""
+"""Gossip rounds as kernels equal the numba backend and the oracle, with == (spec 3), in any order of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.backends.cuda.backend import CudaBackend
 from hyphae_gpu.backends.cuda.wave import Room
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.gossip.waves import origins, propagate
@@ -20,7 +19,6 @@ from hyphae_gpu.swarm import Deliveries, Diffs, Edges, GossipRules, Nodes
 from hyphae_gpu.wave_state import Offers, WaveState
 from tests.gossip.test_waves import lossy_rules, rules_of
 from tests.graphs import Swarm, adjacency_of, limited_swarms, small_swarms, swarm, swarms
-from tests.kernels.shim_launcher import ShimLauncher
 from tests.oracles import gossip as oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -39,32 +37,32 @@ def assert_equal(made: Swarm, rules: GossipRules, backend: Backend, *, sweep: bo
 
 @QUICK
 @given(swarms, rules_of, seeds)
-def test_rounds_equal_the_cpu_backends(on_shim, made: Swarm, rules: GossipRules, seed: int):
-    assert_equal(made, rules, on_shim(seed))
+def test_rounds_equal_the_cpu_backends(on_cuda, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_cuda(seed))
 
 
 @QUICK
 @given(swarms, lossy_rules, seeds)
-def test_losses_hit_the_same_transmissions(on_shim, made: Swarm, rules: GossipRules, seed: int):
-    assert_equal(made, rules, on_shim(seed))
+def test_losses_hit_the_same_transmissions(on_cuda, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_cuda(seed))
 
 
 @QUICK
 @given(limited_swarms, st.one_of(rules_of, lossy_rules), seeds)
-def test_bandwidths_make_the_same_offers(on_shim, made: Swarm, rules: GossipRules, seed: int):
-    assert_equal(made, rules, on_shim(seed))
+def test_bandwidths_make_the_same_offers(on_cuda, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_cuda(seed))
 
 
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), seeds)
-def test_sweeps_equal_the_cpu_backends(on_shim, made: Swarm, rules: GossipRules, seed: int):
-    assert_equal(made, rules, on_shim(seed), sweep=True)
+def test_sweeps_equal_the_cpu_backends(on_cuda, made: Swarm, rules: GossipRules, seed: int):
+    assert_equal(made, rules, on_cuda(seed), sweep=True)
 
 
 @settings(max_examples=60, deadline=None)
 @given(small_swarms, rules_of, seeds)
-def test_delivers_what_the_recursion_of_algorithm_1_delivers(on_shim, made: Swarm, rules: GossipRules, seed: int):
-    found, _ = propagate(on_shim(seed), made.nodes, made.adjacency, made.diffs, rules)
+def test_delivers_what_the_recursion_of_algorithm_1_delivers(on_cuda, made: Swarm, rules: GossipRules, seed: int):
+    found, _ = propagate(on_cuda(seed), made.nodes, made.adjacency, made.diffs, rules)
     graph, (diff,) = oracle.Graph(made.nodes, made.edges), oracle.diffs_of(made.diffs)
     reached = oracle.algorithm_1(graph, diff, rules)
     assert dict(zip(found.nodes.tolist(), found.energies.tolist(), strict=True)) == reached
@@ -85,16 +83,16 @@ def test_delivers_what_the_recursion_of_algorithm_1_delivers(on_shim, made: Swar
     st.sampled_from([0, 1, 10, 31, 32, 33]),
     seeds,
 )
-def test_rows_and_vectors_of_any_length(on_shim, made: Swarm, fanout: int, seed: int):
+def test_rows_and_vectors_of_any_length(on_cuda, made: Swarm, fanout: int, seed: int):
     """Degrees, fanouts and dimensions around a warp's 32 lanes and a chunk's 16 bytes."""
-    assert_equal(made, GossipRules(sigma_min=0.2, cos_min=0.0, fanout=fanout), on_shim(seed))
+    assert_equal(made, GossipRules(sigma_min=0.2, cos_min=0.0, fanout=fanout), on_cuda(seed))
 
 
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
-def test_state_and_offers_equal_the_cpu_backends_after_every_round(on_shim, made, rules, sweep, seed):
+def test_state_and_offers_equal_the_cpu_backends_after_every_round(on_cuda, made, rules, sweep, seed):
     """Not only what is delivered: closed gates that are kept, the frontier, what is offered over limited edges."""
-    cpu, cuda = CpuBackend(), on_shim(seed)
+    cpu, cuda = CpuBackend(), on_cuda(seed)
     state = origins(cpu, made.nodes, made.diffs)
     for rounds in (1, 2, 1):
         expected, offers, counts = cpu.advance(
@@ -124,32 +122,31 @@ def in_order(offers: Offers) -> list[tuple[int, ...]]:
 
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
-def test_too_little_room_grows_and_changes_nothing(shim_folder, made, rules, sweep, seed):
-    tiny = CudaBackend(ShimLauncher(shim_folder, seed=seed), room=Room(slots=1, pending=1, offers=1))
-    assert_equal(made, rules, tiny, sweep=sweep)
+def test_too_little_room_grows_and_changes_nothing(on_cuda, made, rules, sweep, seed):
+    assert_equal(made, rules, on_cuda(seed, Room(slots=1, pending=1, offers=1)), sweep=sweep)
 
 
 @pytest.mark.parametrize("fanout", [0, 3])
 @pytest.mark.parametrize("limited", [0.0, 0.3])
 @pytest.mark.parametrize("sweep", [False, True])
-def test_a_crowd_in_clusters_equals_the_cpu_backends(on_shim, fanout, limited, sweep):
+def test_a_crowd_in_clusters_equals_the_cpu_backends(on_cuda, fanout, limited, sweep):
     """Many diffs that meet at the same nodes, with losses: every lane has company."""
     made = swarm(11, nodes=400, degree=12, diffs=25, dimension=16, limited=limited, spread=0.5)
     rules = GossipRules(sigma_min=0.2, cos_min=0.1, fanout=fanout, loss=0.2, seed=3)
-    assert len(assert_equal(made, rules, on_shim(fanout), sweep=sweep)) > 1000
+    assert len(assert_equal(made, rules, on_cuda(fanout), sweep=sweep)) > 1000
 
 
-def test_stops_a_diff_that_runs_4096_rounds(on_shim):
+def test_stops_a_diff_that_runs_4096_rounds(on_cuda):
     """spec 3.10: the counter of rounds and sweeps must not run into the next epoch's."""
     made = swarm(1, nodes=40, degree=6, diffs=9, spread=0.1, max_hops=10_000)
     start = origins(CpuBackend(), made.nodes, made.diffs)
     for ran in (4095, 4096):
         late = replace(start, sweeps=torch.full_like(start.sweeps, ran))
         with pytest.raises(RuntimeError, match="4096 rounds") if ran == 4096 else nullcontext():
-            on_shim(0).advance(made.nodes, made.adjacency, made.diffs, GossipRules(), late, rounds=1)
+            on_cuda(0).advance(made.nodes, made.adjacency, made.diffs, GossipRules(), late, rounds=1)
 
 
-def test_a_hub_whose_row_is_longer_than_a_warp_is_cut_like_any_other(on_shim):
+def test_a_hub_whose_row_is_longer_than_a_warp_is_cut_like_any_other(on_cuda):
     """200 semantic edges, many of equal score, a fanout of 70: the cut falls among equals."""
     count = 201
     vectors = np.tile(np.array([[1.0, 0.2], [0.9, 0.4], [1.0, 0.0]], np.float32), (67, 1))
@@ -159,5 +156,5 @@ def test_a_hub_whose_row_is_longer_than_a_warp_is_cut_like_any_other(on_shim):
     diffs = Diffs.build(nodes, np.array([0], np.int32), knowledge_types=np.zeros(1, np.int8), saliences=np.array([0.9]))
     made = Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, count), diffs=diffs)
     for fanout in (1, 66, 70, 134, 199, 200):
-        found = assert_equal(made, GossipRules(fanout=fanout), on_shim(fanout))
+        found = assert_equal(made, GossipRules(fanout=fanout), on_cuda(fanout))
         assert len(found) == 1 + fanout

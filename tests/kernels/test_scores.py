@@ -1,4 +1,4 @@
-"""Scores, open gates and losses on the shim equal the numba backend, in any order of threads."""
+"""Scores, open gates and losses as kernels equal the numba backend, in any order of threads."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ seeds = st.integers(0, 2**32 - 1)
 
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, dimension=st.sampled_from([2, 3, 4, 31, 32, 33, 384]), nodes=st.sampled_from([1, 2, 33, 90]))
-def test_scores_equal_the_cpu_backends(on_shim, seed, dimension, nodes):
+def test_scores_equal_the_cpu_backends(on_cuda, seed, dimension, nodes):
     made = swarm(seed, nodes=nodes, degree=0, diffs=5, dimension=dimension, spread=0.7)
     rng = np.random.default_rng(seed)
     count = int(rng.integers(0, 100))
     rows = torch.from_numpy(rng.integers(0, 5, count)), torch.from_numpy(rng.integers(0, nodes, count))
     expected = CpuBackend().scores(made.nodes, made.diffs, *rows)
-    assert torch.equal(on_shim(seed).scores(made.nodes, made.diffs, *rows), expected)
+    assert torch.equal(on_cuda(seed).scores(made.nodes, made.diffs, *rows), expected)
 
 
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, dimension=st.sampled_from([2, 33, 384]), diffs=st.sampled_from([0, 1, 31, 32, 33, 70]))
-def test_open_counts_equal_the_cpu_backends(on_shim, seed, dimension, diffs):
+def test_open_counts_equal_the_cpu_backends(on_cuda, seed, dimension, diffs):
     made = swarm(seed, nodes=40, degree=0, diffs=diffs, dimension=dimension, spread=0.7)
     rows = torch.from_numpy(np.random.default_rng(seed).integers(0, 40, 11).astype(np.int32))
     rules = GossipRules(sigma_min=0.3, cos_min=0.2)
     expected = CpuBackend().open_counts(made.nodes, made.diffs, rules, rows)
-    assert torch.equal(on_shim(seed).open_counts(made.nodes, made.diffs, rules, rows), expected)
+    assert torch.equal(on_cuda(seed).open_counts(made.nodes, made.diffs, rules, rows), expected)
 
 
-def test_rows_that_are_not_aligned_are_copied(on_shim):
+def test_rows_that_are_not_aligned_are_copied(on_cuda):
     """A view into a larger matrix may start anywhere."""
     made = swarm(4, nodes=33, degree=0, diffs=5, dimension=32)
     shifted = torch.zeros(33 * 32 + 1, dtype=torch.int8)[1:].view(33, 32).copy_(made.nodes.images)
     assert shifted.data_ptr() % 16 == 1
     rows = torch.arange(33) % 5, torch.arange(33)
     moved = replace(made.nodes, images=shifted)
-    assert torch.equal(on_shim(0).scores(moved, made.diffs, *rows), CpuBackend().scores(made.nodes, made.diffs, *rows))
+    assert torch.equal(on_cuda(0).scores(moved, made.diffs, *rows), CpuBackend().scores(made.nodes, made.diffs, *rows))
 
 
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, loss=st.sampled_from([0.0, 0.1, 0.5, 0.999]), count=st.sampled_from([0, 1, 300]))
-def test_losses_equal_the_cpu_backends(on_shim, seed, loss, count):
+def test_losses_equal_the_cpu_backends(on_cuda, seed, loss, count):
     rng = np.random.default_rng(seed)
     rules = GossipRules(loss=loss, seed=int(rng.integers(0, 2**64, dtype=np.uint64)), epoch=int(rng.integers(0, 2**40)))
     drawn = (
@@ -58,14 +58,14 @@ def test_losses_equal_the_cpu_backends(on_shim, seed, loss, count):
         *(torch.from_numpy(rng.integers(0, 2**31, count).astype(np.int32)) for _ in range(2)),
         torch.from_numpy(rng.integers(0, 2**62, count)),
     )
-    found = on_shim(seed).losses(rules, *drawn)
+    found = on_cuda(seed).losses(rules, *drawn)
     assert torch.equal(found, CpuBackend().losses(rules, *drawn))
     if count and loss == 0.5:
         assert not found.any() or 0 < int(found.sum()) < count + 1
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63, 2**64 - 1])
-def test_losses_take_any_seed(on_shim, seed):
+def test_losses_take_any_seed(on_cuda, seed):
     rules = GossipRules(loss=0.5, seed=seed)
     drawn = (torch.arange(64), torch.arange(64).int(), torch.arange(64).int(), torch.arange(64))
-    assert torch.equal(on_shim(0).losses(rules, *drawn), CpuBackend().losses(rules, *drawn))
+    assert torch.equal(on_cuda(0).losses(rules, *drawn), CpuBackend().losses(rules, *drawn))
