@@ -10,10 +10,17 @@ import torch
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
+from hyphae_gpu.backends.cuda.memory import plan
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
+from hyphae_gpu.backends.cuda.slots import NoRoomError
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
+from hyphae_gpu.errors import DeviceError
 from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
 from hyphae_gpu.wave_state import Offers, WaveState
+
+#: How many nodes a diff is expected to look at until one was seen to look at more.
+_FIRST_PAIRS_A_DIFF = 2048
 
 _C = TypeVar("_C", WaveState, Offers)
 #: Diffs that one group of lanes takes in `open_counts`; kernels/scores.cu has the same number.
@@ -34,6 +41,7 @@ class CudaBackend(GraphOperations):
         self.launcher, self.threads, self.room = launcher, threads, room or Room()
         self._host = CpuBackend(threads=threads)
         self._mirrors = Mirrors(launcher.device)
+        self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
 
     def advance(
         self,
@@ -48,17 +56,58 @@ class CudaBackend(GraphOperations):
     ) -> tuple[WaveState, Offers, GossipCounts]:
         """See `Backend.advance`."""
         here = diffs.numbers.device
-        run = WaveRun(
-            self.launcher,
-            self._mirrors.nodes(nodes),
-            self._mirrors.graph(adjacency),
-            self._mirrors.diffs(diffs),
-            rules,
-            sweep=sweep,
-            room=self.room,
-        )
-        after, offers, counts = run.run(_on(state, self.launcher.device), rounds)
+        begun = _on(state, self.launcher.device)
+        parts: list[Advanced] = []
+        first, most = 0, self._batch(nodes, adjacency, len(diffs))
+        while first < len(diffs) or not parts:
+            last = min(first + most, len(diffs))
+            some = self._mirrors.diffs(diffs.take(torch.arange(first, last, device=here)))
+            try:
+                part = self._run(nodes, adjacency, some, rules, state_of(begun, first, last), rounds, sweep)
+            except NoRoomError as error:
+                # Diffs do not know of each other, so fewer at a time do the same.
+                if last - first <= 1:
+                    raise DeviceError(f"device cuda: {error} for a single diff; use --device cpu") from error
+                most = (last - first) // 2
+                continue
+            parts.append(part)
+            first = last
+        after, offers, counts = joined(parts)
         return _on(after, here), _on(offers, here), counts
+
+    def _batch(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> int:
+        """Return how many diffs to run at once: as many as the device has memory for, by what they took before."""
+        held = self._mirrors.bytes_of(nodes, adjacency)
+        self._plan = plan(
+            nodes=len(nodes),
+            edges=len(adjacency.targets),
+            dimension=nodes.dimension,
+            diffs=diffs,
+            free_bytes=self.launcher.free_bytes() + held,
+            pairs_a_diff=self._pairs_a_diff,
+        )
+        return self._plan.batch
+
+    def _run(
+        self,
+        nodes: Nodes,
+        adjacency: Adjacency,
+        diffs: DiffColumns,
+        rules: GossipRules,
+        state: WaveState,
+        rounds: int,
+        sweep: bool,
+    ) -> Advanced:
+        """Advance a slice of the diffs. Raises NoRoomError where the device's memory does not suffice for it."""
+        room = self.room or self._plan.room
+        try:
+            columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency))
+            run = WaveRun(self.launcher, *columns, diffs, rules, sweep=sweep, room=room)
+            part = run.run(state, rounds)
+        except torch.OutOfMemoryError as error:
+            raise NoRoomError("the memory does not suffice") from error
+        self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // max(1, len(state.rounds))))
+        return part
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""

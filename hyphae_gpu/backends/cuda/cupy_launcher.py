@@ -29,6 +29,11 @@ class CupyLauncher:
         self.blocks = _BLOCKS_A_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count
         self._kernels: dict[str, Any] = {}
 
+    def free_bytes(self) -> int:
+        """See `Launcher.free_bytes`: what is free, and what torch holds without using it."""
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+
     def launch(
         self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:

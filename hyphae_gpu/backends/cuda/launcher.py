@@ -22,6 +22,9 @@ class Launcher(Protocol):
     #: Threads of a block where a launch asks for no other size: whole warps.
     block: int
 
+    def free_bytes(self) -> int:
+        """Return how much of the device's memory torch can still hand out."""
+
     def launch(
         self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:

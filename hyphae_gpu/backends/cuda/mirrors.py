@@ -96,6 +96,15 @@ class Mirrors:
             max_hops=self.moved(diffs.max_hops),
         )
 
+    def bytes_of(self, nodes: Nodes, adjacency: Adjacency) -> int:
+        """Return how much of the device's memory the nodes and the adjacency take already."""
+        return sum(
+            column.nbytes
+            for kept in (self._nodes.get(nodes), self._graphs.get(adjacency))
+            for column in (vars(kept).values() if kept is not None else ())
+            if isinstance(column, torch.Tensor)
+        )
+
     def moved(self, column: torch.Tensor) -> torch.Tensor:
         """Return a column on the device, contiguous; itself where it is that already."""
         return column.to(self.device).contiguous()

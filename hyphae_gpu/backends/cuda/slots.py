@@ -15,6 +15,11 @@ _MOST_SLOTS = 1 << 30
 _PLACES_A_SLOT = 2
 _LOW = 0xFFFFFFFF
 
+
+class NoRoomError(Exception):
+    """A wave does not fit: fewer diffs at a time might."""
+
+
 _COLUMNS = {
     "rows": torch.int32,
     "nodes": torch.int32,
@@ -89,10 +94,10 @@ def loaded(launcher: Launcher, state: WaveState, node_count: int, capacity: int)
 def grown(launcher: Launcher, slots: Slots, node_count: int, count: int, capacity: int) -> Slots:
     """Return the slots with room for `capacity` of them; `count` are in use.
 
-    Raises RuntimeError where they would be more than kernels can number.
+    Raises NoRoomError where they would be more than kernels can number.
     """
     if capacity > _MOST_SLOTS:
-        raise RuntimeError(f"more than {_MOST_SLOTS} (diff, node) pairs in one batch; lower --batch-size")
+        raise NoRoomError(f"more than {_MOST_SLOTS} (diff, node) pairs were looked at")
     larger = _empty(slots.rows.device, capacity)
     for name in (*_COLUMNS, "frontier"):
         column = getattr(slots, name)

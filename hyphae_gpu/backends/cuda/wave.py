@@ -68,6 +68,8 @@ class WaveRun:
         """Run up to `rounds` rounds from a state on the device; see `Backend.advance`."""
         rules = self.rules
         records = len(state.nodes)
+        #: How many (diff, node) pairs the diffs have looked at, records of the state they began with included.
+        self.pairs = records
         self.slots = loaded(self.launcher, state, self.node_count, self.room.slots)
         self.steps = torch.zeros(len(self.diffs.numbers), dtype=torch.int32, device=self.launcher.device)
         self.rounds_before, self.ran_before = state.rounds, state.rounds + state.sweeps
@@ -86,6 +88,7 @@ class WaveRun:
                 continue
             self.slots = self.slots.swapped()
             frontier, gated, done = seen[Counter.RISEN], seen[Counter.SLOTS], done + 1
+        self.pairs = gated
         after = stored(
             self.slots,
             gated,
