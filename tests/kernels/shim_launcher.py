@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -73,6 +73,11 @@ class ShimLauncher:
     def free_bytes(self) -> int:
         """See `Launcher.free_bytes`."""
         return self.memory_bytes
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """See `Launcher.seconds`; what a shim takes says nothing of a device."""
+        work()
+        return 1.0
 
     def launch(
         self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.backends.cuda.backend import CudaBackend
 from hyphae_gpu.backends.cuda.memory import graph_bytes
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun
 from hyphae_gpu.backends.protocol import Backend
@@ -22,7 +21,6 @@ from hyphae_gpu.swarm import Deliveries, Diffs, Edges, GossipRules, Nodes
 from hyphae_gpu.wave_state import Offers, WaveState
 from tests.gossip.test_waves import lossy_rules, rules_of
 from tests.graphs import Swarm, adjacency_of, limited_swarms, small_swarms, swarm, swarms
-from tests.kernels.shim_launcher import ShimLauncher
 from tests.oracles import gossip as oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -127,7 +125,7 @@ def in_order(offers: Offers) -> list[tuple[int, ...]]:
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
 def test_too_little_room_grows_and_changes_nothing(on_cuda, made, rules, sweep, seed):
-    assert_equal(made, rules, on_cuda(seed, Room(slots=1, pending=1, offers=1)), sweep=sweep)
+    assert_equal(made, rules, on_cuda(seed, room=Room(slots=1, pending=1, offers=1)), sweep=sweep)
 
 
 @pytest.mark.parametrize("fanout", [0, 3])
@@ -166,16 +164,16 @@ def test_a_hub_whose_row_is_longer_than_a_warp_is_cut_like_any_other(on_cuda):
 
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
-def test_a_small_memory_cuts_the_diffs_and_changes_nothing(shim_folder, made, rules, sweep, seed):
+def test_a_small_memory_cuts_the_diffs_and_changes_nothing(on_shim, made, rules, sweep, seed):
     """Room for one or two diffs at a time: their states, offers and counts are put together again."""
-    launcher = ShimLauncher(shim_folder, seed=seed)
+    backend = on_shim(seed)
     graph = graph_bytes(nodes=len(made.nodes), edges=len(made.edges), dimension=made.nodes.dimension)
-    launcher.memory_bytes = 2 * graph + 150_000
-    assert_equal(made, rules, CudaBackend(launcher), sweep=sweep)
+    backend.launcher.memory_bytes = 2 * graph + 150_000
+    assert_equal(made, rules, backend, sweep=sweep)
 
 
 @pytest.mark.parametrize("limited", [0.0, 0.3])
-def test_a_memory_that_runs_out_halves_the_diffs(shim_folder, monkeypatch, limited):
+def test_a_memory_that_runs_out_halves_the_diffs(on_shim, monkeypatch, limited):
     made = swarm(11, nodes=200, degree=8, diffs=25, dimension=16, limited=limited, spread=0.5)
     whole, tried = WaveRun.run, []
 
@@ -186,11 +184,11 @@ def test_a_memory_that_runs_out_halves_the_diffs(shim_folder, monkeypatch, limit
         return whole(self, state, rounds)
 
     monkeypatch.setattr(WaveRun, "run", short_of_memory)
-    assert_equal(made, GossipRules(sigma_min=0.2), CudaBackend(ShimLauncher(shim_folder)))
+    assert_equal(made, GossipRules(sigma_min=0.2), on_shim(0))
     assert tried[:7] == [25, 12, 6, 6, 6, 6, 1]
 
 
-def test_a_single_diff_that_does_not_fit_is_refused(shim_folder, monkeypatch):
+def test_a_single_diff_that_does_not_fit_is_refused(on_shim, monkeypatch):
     made = swarm(11, nodes=20, degree=3, diffs=2)
 
     def short_of_memory(self, state, rounds):
@@ -198,4 +196,4 @@ def test_a_single_diff_that_does_not_fit_is_refused(shim_folder, monkeypatch):
 
     monkeypatch.setattr(WaveRun, "run", short_of_memory)
     with pytest.raises(DeviceError, match="does not suffice for a single diff; use --device cpu"):
-        propagate(CudaBackend(ShimLauncher(shim_folder)), made.nodes, made.adjacency, made.diffs, GossipRules())
+        propagate(on_shim(0), made.nodes, made.adjacency, made.diffs, GossipRules())
