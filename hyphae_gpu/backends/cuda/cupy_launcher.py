@@ -50,13 +50,17 @@ class CupyLauncher:
         self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:
         """See `Launcher.launch`."""
-        words = tuple(a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments)
+        words = tuple(_word(argument) for argument in arguments)
         with cupy.cuda.Device(self.device.index), self._stream():
             self._kernel(kernel)((grid,), (block or self.block,), words, shared_mem=shared_bytes)
 
     def _stream(self) -> Any:
         """Return torch's current stream as CuPy's."""
-        return cupy.cuda.Stream.from_external(torch.cuda.current_stream(self.device))
+        stream = torch.cuda.current_stream(self.device)
+        if hasattr(stream, "__cuda_stream__"):
+            return cupy.cuda.Stream.from_external(stream)
+        # an older torch does not speak the protocol
+        return cupy.cuda.ExternalStream(stream.cuda_stream, self.device.index)
 
     def _kernel(self, kernel: str) -> Any:
         if kernel not in self._kernels:
@@ -64,3 +68,10 @@ class CupyLauncher:
             module = cupy.RawModule(code=kernel_source(stem), options=COMPILER_OPTIONS, backend="nvrtc")
             self._kernels[kernel] = module.get_function(entry or stem)
         return self._kernels[kernel]
+
+
+def _word(argument: Argument) -> int | float:
+    """Return what CuPy passes as eight bytes: an int or a float. A bool would be one byte."""
+    if isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
+    return argument if isinstance(argument, float) else int(argument)
