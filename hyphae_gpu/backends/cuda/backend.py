@@ -11,8 +11,8 @@ from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
-from hyphae_gpu.backends.cuda.memory import plan
-from hyphae_gpu.backends.cuda.mirrors import DiffColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.memory import Plan, plan
+from hyphae_gpu.backends.cuda.mirrors import DiffColumns, GraphColumns, Mirrors, NodeColumns, chunks_of, lanes_of
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
 from hyphae_gpu.backends.cuda.slots import NoRoomError
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
@@ -66,16 +66,20 @@ class CudaBackend(GraphOperations):
         here = diffs.numbers.device
         begun = _on(state, self.launcher.device)
         parts: list[Advanced] = []
-        first, most = 0, self._batch(nodes, adjacency, len(diffs))
+        planned = self._planned(nodes, adjacency, len(diffs))
+        first, most = 0, planned.batch
         while first < len(diffs) or not parts:
             last = min(first + most, len(diffs))
             some = self._mirrors.diffs(diffs.take(torch.arange(first, last, device=here)))
             try:
-                part = self._run(nodes, adjacency, some, rules, state_of(begun, first, last), rounds, sweep)
-            except NoRoomError as error:
+                columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency), some)
+                room, its = self.room or planned.room, state_of(begun, first, last)
+                part = self._advance_slice(*columns, rules, its, rounds=rounds, sweep=sweep, room=room)
+            except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
                 if last - first <= 1:
-                    raise DeviceError(f"device cuda: {error} for a single diff; use --device cpu") from error
+                    what = str(error).strip().splitlines()[0]
+                    raise DeviceError(f"device cuda: no room for a single diff ({what}); use --device cpu") from error
                 most = (last - first) // 2
                 continue
             parts.append(part)
@@ -83,10 +87,10 @@ class CudaBackend(GraphOperations):
         after, offers, counts = joined(parts)
         return _on(after, here), _on(offers, here), counts
 
-    def _batch(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> int:
+    def _planned(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> Plan:
         """Return how many diffs to run at once: as many as the device has memory for, by what they took before."""
         held = self._mirrors.bytes_of(nodes, adjacency)
-        self._plan = plan(
+        return plan(
             nodes=len(nodes),
             edges=len(adjacency.targets),
             dimension=nodes.dimension,
@@ -94,27 +98,23 @@ class CudaBackend(GraphOperations):
             free_bytes=self.launcher.free_bytes() + held,
             pairs_a_diff=self._pairs_a_diff,
         )
-        return self._plan.batch
 
-    def _run(
+    def _advance_slice(
         self,
-        nodes: Nodes,
-        adjacency: Adjacency,
+        nodes: NodeColumns,
+        graph: GraphColumns,
         diffs: DiffColumns,
         rules: GossipRules,
         state: WaveState,
+        *,
         rounds: int,
         sweep: bool,
+        room: Room,
     ) -> Advanced:
-        """Advance a slice of the diffs. Raises NoRoomError where the device's memory does not suffice for it."""
-        room = self.room or self._plan.room
-        try:
-            columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency))
-            dots = self._dots(columns[0], diffs, one_round=rounds == 1)
-            run = WaveRun(self.launcher, *columns, diffs, rules, sweep=sweep, room=room, dots=dots)
-            part = run.run(state, rounds)
-        except torch.OutOfMemoryError as error:
-            raise NoRoomError("the memory does not suffice") from error
+        """Advance some of the diffs. Raises NoRoomError or torch.OutOfMemoryError where they are too many."""
+        dots = self._dots(nodes, diffs, one_round=rounds == 1)
+        run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
+        part = run.run(state, rounds)
         count = max(1, len(state.rounds))
         self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // count))
         self._gates_a_diff[rounds == 1] = part[2].gates / count

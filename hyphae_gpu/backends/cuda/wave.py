@@ -76,7 +76,9 @@ class WaveRun:
         self.steps = torch.zeros(len(self.diffs.numbers), dtype=torch.int32, device=self.launcher.device)
         self.rounds_before, self.ran_before = state.rounds, state.rounds + state.sweeps
         self.counters[Counter.SLOTS] = records
+        # Diffs that start side by side look at the same nodes, so their senders stand side by side.
         fresh = torch.nonzero(state.fresh).flatten()
+        fresh = fresh[torch.argsort(state.nodes[fresh], stable=True)]
         self.slots.frontier[: len(fresh)] = fresh
         frontier, gated, done = len(fresh), records, 0
         seen = self.counters.tolist()
