@@ -20,7 +20,7 @@ from tests.kernels.test_rounds import assert_equal
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
 def test_rounds_over_whole_products_equal_the_cpu_backends(on_cuda, made, rules, sweep, seed):
     assert_equal(made, rules, on_cuda(seed, costs=DENSE), sweep=sweep)

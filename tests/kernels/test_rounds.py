@@ -250,3 +250,12 @@ def test_equals_the_oracles_closure(on_cuda, graph):
     columns = (found.diffs, found.nodes, found.hops, found.energies, found.parents)
     rows = {row[:2]: row[2:] for row in zip(*(column.tolist() for column in columns), strict=True)}
     assert rows == {key: (it.hop, it.energy, it.parent) for key, it in expected.items()}
+
+
+def test_no_nodes_no_edges_no_diffs(on_cuda):
+    """Nothing to do is done at once."""
+    nodes = Nodes.build(np.zeros((0, 4), np.float32))
+    edges = Edges.build(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    diffs = swarm(1, nodes=1, degree=0, diffs=0).diffs
+    made = Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, 0), diffs=diffs)
+    assert len(assert_equal(made, GossipRules(), on_cuda(0), sweep=True)) == 0
