@@ -51,7 +51,7 @@ struct Diffs {
     const float *saliences;
 };
 
-constexpr int64 KNOWLEDGE_TYPES = 9;
+inline constexpr int64 KNOWLEDGE_TYPES = 9;
 
 __device__ __forceinline__ double cosine_of(int dot, const Nodes &nodes, int64 u, const Diffs &diffs, int64 b) {
     return double(dot) / (diffs.lengths[b] * nodes.lengths[u]);

@@ -21,7 +21,7 @@ extern "C" __global__ void scores(const int4 *images, const double *lengths, con
 
 // Add to out[i] the number of diffs, of `diff_count`, that the gate of node_rows[i] lets in. `out` starts at 0.
 // A group of `lanes` lanes takes one node and SLICE diffs, so that a few nodes with many diffs fill a device too.
-constexpr int64 SLICE = 32;
+inline constexpr int64 SLICE = 32;
 
 extern "C" __global__ void open_counts(const int4 *images, const double *lengths, const int32 *interest_rows,
                                        const float *interests, const int4 *queries, const double *query_lengths,
