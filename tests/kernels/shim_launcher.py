@@ -49,6 +49,7 @@ class Launch(ctypes.Structure):
         ("shared", ctypes.c_int64),
         ("seed", ctypes.c_uint64),
         ("find_races", ctypes.c_int64),
+        ("most_accesses", ctypes.c_int64),
     )
 
 
@@ -68,6 +69,8 @@ class ShimLauncher:
         self.folder, self.sources, self.blocks, self.find_races = folder, sources, blocks, find_races
         self.seed = seed
 
+    #: Accesses to memory after which a launch counts as endless; Python could not stop it.
+    most_accesses = 1 << 30
     #: A device's memory, as far as plans are concerned.
     memory_bytes = 1 << 36
 
@@ -93,7 +96,8 @@ class ShimLauncher:
         words, held = room(*map(self._word, arguments)), room(*sizes)
         function = getattr(library(self.folder, stem, self.sources), f"shim_{entry or stem}")
         self.seed += 1
-        launch = Launch(words, held, len(arguments), grid, block, shared_bytes, self.seed, self.find_races)
+        shape = (len(arguments), grid, block, shared_bytes, self.seed)
+        launch = Launch(words, held, *shape, self.find_races, self.most_accesses)
         with _LOCK:
             failure = function(ctypes.byref(launch))
         if failure is not None:
