@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from hyphae_gpu.errors import DeviceError
 from tests.kernels.shim_launcher import missing
 
 try:
@@ -79,3 +80,16 @@ class SimpleStream:
 
     def __cuda_stream__(self):
         return (0, self.handle)
+
+
+def test_a_kernel_that_does_not_compile_is_a_device_error_of_one_line(launches, monkeypatch):
+    launcher, _ = launches
+
+    def refuse(self, name):
+        raise RuntimeError("\nlibnvrtc.so.13: not found\nmore\n")
+
+    monkeypatch.setattr(cupy.RawModule, "get_function", refuse)
+    with pytest.raises(
+        DeviceError, match=r"^device cuda: kernel losses does not compile or load: libnvrtc\.so\.13: not"
+    ):
+        launcher.launch("losses", [], grid=1)

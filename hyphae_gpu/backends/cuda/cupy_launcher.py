@@ -7,9 +7,11 @@ from typing import Any
 
 import cupy
 import torch
+from cupy.cuda import compiler
 
 from hyphae_gpu.backends.cuda.launcher import Argument
 from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
+from hyphae_gpu.errors import DeviceError
 
 #: Threads of a block: enough warps to hide latency, few enough for any kernel's registers.
 _BLOCK = 256
@@ -63,10 +65,16 @@ class CupyLauncher:
         return cupy.cuda.ExternalStream(stream.cuda_stream, self.device.index)
 
     def _kernel(self, kernel: str) -> Any:
+        """Return a compiled kernel. Raises DeviceError where NVRTC or the driver refuses it."""
         if kernel not in self._kernels:
             stem, _, entry = kernel.partition(".")
             module = cupy.RawModule(code=kernel_source(stem), options=COMPILER_OPTIONS, backend="nvrtc")
-            self._kernels[kernel] = module.get_function(entry or stem)
+            try:
+                self._kernels[kernel] = module.get_function(entry or stem)
+            except (compiler.CompileException, RuntimeError, ImportError, OSError) as error:
+                lines = [line for line in str(error).splitlines() if line.strip()]
+                why = lines[0].strip() if lines else type(error).__name__
+                raise DeviceError(f"device cuda: kernel {kernel} does not compile or load: {why}") from error
         return self._kernels[kernel]
 
 
