@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.errors import DeviceError
 
-#: Why no CUDA device is taken. One sentence for `auto`'s record and for the refusal of an explicit `cuda`.
-NO_CUDA = "this version of hyphae-gpu has no CUDA backend yet"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
@@ -24,17 +21,32 @@ def select(device: str, threads: int) -> Selection:
 
     Raises DeviceError when the device that was asked for cannot be used; ValueError on another word.
     """
-    if device == "cuda":
-        raise DeviceError(f"device cuda: {NO_CUDA}; use --device cpu or --device auto")
-    if device not in ("auto", "cpu"):
+    if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device {device!r}, expected auto, cpu or cuda")
     import torch
 
     from hyphae_gpu.backends.cpu.backend import CpuBackend
+    from hyphae_gpu.backends.cuda.device import why_not_cuda
 
+    reason = None if device == "cpu" else why_not_cuda()
+    if device == "cuda" and reason:
+        raise DeviceError(f"device cuda: {reason}; use --device cpu or --device auto")
     torch.set_num_threads(threads)
-    reason = "asked for" if device == "cpu" else f"CUDA not taken: {NO_CUDA}"
-    return Selection(backend=CpuBackend(threads=threads), why=f"cpu, {_count(threads)} ({reason})")
+    if device != "cpu" and reason is None:
+        return _cuda(threads)
+    why = "asked for" if reason is None else f"CUDA not taken: {reason}"
+    return Selection(backend=CpuBackend(threads=threads), why=f"cpu, {_count(threads)} ({why})")
+
+
+def _cuda(threads: int) -> Selection:
+    import torch
+
+    from hyphae_gpu.backends.cuda.backend import CudaBackend
+    from hyphae_gpu.backends.cuda.cupy_launcher import CupyLauncher
+
+    index = torch.cuda.current_device()
+    backend = CudaBackend(CupyLauncher(torch.device("cuda", index)), threads=threads)
+    return Selection(backend=backend, why=f"cuda:{index}, {torch.cuda.get_device_name(index)}, {_count(threads)}")
 
 
 def _count(threads: int) -> str:

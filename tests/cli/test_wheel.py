@@ -33,8 +33,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_every_file_of_the_package_is_in_the_wheel(wheel):
     package = CHECKOUT / "hyphae_gpu"
-    files = {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
-    expected = {path.relative_to(CHECKOUT).as_posix() for path in files}
+    files = {path for path in package.rglob("*") if path.is_file() and not {"__pycache__", "kernels"} & set(path.parts)}
+    kernels = {f"hyphae_gpu/kernels/{path.name}" for path in (CHECKOUT / "kernels").glob("*.cu*")}
+    expected = {path.relative_to(CHECKOUT).as_posix() for path in files} | kernels
+    assert "hyphae_gpu/kernels/common.cuh" in kernels
     assert {name for name in wheel.namelist() if name.startswith("hyphae_gpu/")} == expected
     assert {"hyphae_gpu/py.typed", "hyphae_gpu/store/schema.sql", "hyphae_gpu/report/page.html"} <= expected
 

@@ -1,0 +1,1 @@
+"""The CUDA backend: kernels from `kernels/`, tensors of torch, launched by CuPy."""

@@ -1,0 +1,220 @@
+"""The CUDA backend behind the seam: it brings columns to the device and runs the kernels over them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TypeVar
+
+import torch
+
+from hyphae_gpu.backends.cpu.backend import CpuBackend
+from hyphae_gpu.backends.cpu.graph import GraphOperations
+from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
+from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
+from hyphae_gpu.backends.cuda.memory import Plan, plan
+from hyphae_gpu.backends.cuda.mirrors import DiffColumns, GraphColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
+from hyphae_gpu.backends.cuda.slots import NoRoomError
+from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
+from hyphae_gpu.errors import DeviceError
+from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
+from hyphae_gpu.wave_state import Offers, WaveState
+
+#: The share of what is free that dot products may take, as one in so many.
+_DOTS_SHARE = 4
+#: How many nodes a diff is expected to look at until one was seen to look at more.
+_FIRST_PAIRS_A_DIFF = 2048
+
+_C = TypeVar("_C", WaveState, Offers)
+#: Diffs that one group of lanes takes in `open_counts`; kernels/scores.cu has the same number.
+_SLICE = 32
+
+
+class CudaBackend(GraphOperations):
+    """A CUDA device as a `Backend`.
+
+    Columns may lie on the host or on the device: what is elsewhere is brought there (nodes and adjacencies once, as
+    long as they live), and results go back to where the diffs came from. The graph's own operations (`GraphOperations`)
+    and resonance run on the host, on `threads` threads.
+    """
+
+    name = "cuda"
+
+    def __init__(
+        self, launcher: Launcher, *, threads: int = 1, room: Room | None = None, costs: GateCosts | None = None
+    ) -> None:
+        """Make a backend; `room` and `costs` stand in for what is planned and measured."""
+        self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
+        self._host = CpuBackend(threads=threads)
+        self._mirrors = Mirrors(launcher.device)
+        self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
+        #: Gates that a diff needed in the last call, by whether it ran one round or many.
+        self._gates_a_diff: dict[bool, float] = {}
+
+    def advance(
+        self,
+        nodes: Nodes,
+        adjacency: Adjacency,
+        diffs: Diffs,
+        rules: GossipRules,
+        state: WaveState,
+        *,
+        rounds: int,
+        sweep: bool = False,
+    ) -> tuple[WaveState, Offers, GossipCounts]:
+        """See `Backend.advance`."""
+        here = diffs.numbers.device
+        begun = _on(state, self.launcher.device)
+        parts: list[Advanced] = []
+        planned = self._planned(nodes, adjacency, len(diffs))
+        first, most = 0, planned.batch
+        while first < len(diffs) or not parts:
+            last = min(first + most, len(diffs))
+            some = self._mirrors.diffs(diffs.take(torch.arange(first, last, device=here)))
+            try:
+                columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency), some)
+                room, its = self.room or planned.room, state_of(begun, first, last)
+                part = self._advance_slice(*columns, rules, its, rounds=rounds, sweep=sweep, room=room)
+            except (NoRoomError, torch.OutOfMemoryError) as error:
+                # Diffs do not know of each other, so fewer at a time do the same.
+                if last - first <= 1:
+                    what = str(error).strip().splitlines()[0]
+                    raise DeviceError(f"device cuda: no room for a single diff ({what}); use --device cpu") from error
+                most = (last - first) // 2
+                continue
+            parts.append(part)
+            first = last
+        after, offers, counts = joined(parts)
+        return _on(after, here), _on(offers, here), counts
+
+    def _planned(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> Plan:
+        """Return how many diffs to run at once: as many as the device has memory for, by what they took before."""
+        held = self._mirrors.bytes_of(nodes, adjacency)
+        return plan(
+            nodes=len(nodes),
+            edges=len(adjacency.targets),
+            dimension=nodes.dimension,
+            diffs=diffs,
+            free_bytes=self.launcher.free_bytes() + held,
+            pairs_a_diff=self._pairs_a_diff,
+        )
+
+    def _advance_slice(
+        self,
+        nodes: NodeColumns,
+        graph: GraphColumns,
+        diffs: DiffColumns,
+        rules: GossipRules,
+        state: WaveState,
+        *,
+        rounds: int,
+        sweep: bool,
+        room: Room,
+    ) -> Advanced:
+        """Advance some of the diffs. Raises NoRoomError or torch.OutOfMemoryError where they are too many."""
+        dots = self._dots(nodes, diffs, one_round=rounds == 1)
+        run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
+        part = run.run(state, rounds)
+        count = max(1, len(state.rounds))
+        self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // count))
+        self._gates_a_diff[rounds == 1] = part[2].gates / count
+        return part
+
+    def _dots(self, nodes: NodeColumns, diffs: DiffColumns, *, one_round: bool) -> torch.Tensor | None:
+        """Return all dot products, where so many gates are expected that they cost less than one by one."""
+        count, width = len(nodes.lengths), len(diffs.lengths)
+        if count == 0 or width == 0:
+            return None
+        gates = width * min(count, self._gates_a_diff.get(one_round, _FIRST_PAIRS_A_DIFF))
+        free = self.launcher.free_bytes() // _DOTS_SHARE
+        if dense_is_cheaper(self._gate_costs(nodes, diffs), nodes=count, diffs=width, pairs=gates, free_bytes=free):
+            return dots_of(nodes.images, diffs.images)
+        return None
+
+    def _gate_costs(self, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
+        """Return what gates cost on this device, measured once."""
+        if self._costs is None:
+            self._costs = measured(self.launcher, nodes, diffs)
+        return self._costs
+
+    def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
+        """See `Backend.scores`."""
+        theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
+        out = torch.empty(len(diff_rows), dtype=torch.float64, device=self.launcher.device)
+        rows = (self._mirrors.moved(diff_rows), self._mirrors.moved(node_rows))
+        self._launch("scores", len(out), theirs, ours, *rows, len(out), out)
+        return out.to(diffs.numbers.device)
+
+    def open_counts(self, nodes: Nodes, diffs: Diffs, rules: GossipRules, node_rows: torch.Tensor) -> torch.Tensor:
+        """See `Backend.open_counts`."""
+        theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
+        out = torch.zeros(len(node_rows), dtype=torch.int64, device=self.launcher.device)
+        asked = self._mirrors.moved(node_rows)
+        rule: tuple[Argument, ...] = (float(rules.sigma_min), float(rules.cos_min), asked, len(out), len(diffs))
+        tasks = len(out) * -(-len(diffs) // _SLICE)
+        if self._whole_is_cheaper(theirs, ours, len(out)):
+            dots = dots_of(theirs.images[asked.long()], ours.images)
+            columns = (*theirs.arguments()[1:], *ours.arguments()[1:])
+            grid = grid_of(self.launcher, tasks)
+            self.launcher.launch("scores.open_counts_of_dots", (*columns, *rule, dots, dots.shape[1], out), grid=grid)
+        else:
+            self._launch("scores.open_counts", tasks, theirs, ours, *rule, out)
+        return out.to(diffs.numbers.device)
+
+    def _whole_is_cheaper(self, nodes: NodeColumns, diffs: DiffColumns, count: int) -> bool:
+        """Return whether a matrix product over `count` nodes and all diffs costs less than as many gates."""
+        width = len(diffs.lengths)
+        if count == 0 or width == 0:
+            return False
+        costs, free = self._gate_costs(nodes, diffs), self.launcher.free_bytes() // _DOTS_SHARE
+        return dense_is_cheaper(costs, nodes=count, diffs=width, pairs=count * width, free_bytes=free)
+
+    def losses(
+        self,
+        rules: GossipRules,
+        rounds: torch.Tensor,
+        sources: torch.Tensor,
+        targets: torch.Tensor,
+        diffs: torch.Tensor,
+    ) -> torch.Tensor:
+        """See `Backend.losses`."""
+        out = torch.empty(len(sources), dtype=torch.bool, device=self.launcher.device)
+        columns = [self._mirrors.moved(column) for column in (rounds, sources, targets, diffs)]
+        if len(out):
+            arguments: tuple[Argument, ...] = (*loss_arguments(rules), *columns, len(out), out)
+            self.launcher.launch("losses", arguments, grid=grid_of(self.launcher, len(out)))
+        return out.to(diffs.device)
+
+    def resonance(
+        self,
+        flow: Flow,
+        origins: torch.Tensor,
+        offsets: torch.Tensor,
+        nodes: torch.Tensor,
+        *,
+        law: FlowLaw = FLOW_LAW,
+        with_throughs: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Backend.resonance`; computed on the host."""
+        columns = (flow.offsets, flow.targets, flow.weights, flow.totals)
+        there = Flow(**dict(zip(("offsets", "targets", "weights", "totals"), (c.cpu() for c in columns), strict=True)))
+        asked = (origins.cpu(), offsets.cpu(), nodes.cpu())
+        values, throughs = self._host.resonance(there, *asked, law=law, with_throughs=with_throughs)
+        return values.to(origins.device), throughs.to(origins.device)
+
+    def _launch(self, kernel: str, pairs: int, nodes: NodeColumns, diffs: DiffColumns, *rest: Argument) -> None:
+        """Launch a kernel whose groups of lanes take one of `pairs` each; none where there are none."""
+        if pairs == 0:
+            return
+        chunks = chunks_of(nodes.images)
+        lanes = lanes_of(chunks)
+        arguments = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rest)
+        self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, lanes=lanes))
+
+
+def _on(columns: _C, device: torch.device) -> _C:
+    """Return columns on a device; themselves where they are there."""
+    names = [spec.name for spec in fields(columns)]
+    if all(getattr(columns, name).device == device for name in names):
+        return columns
+    return type(columns)(**{name: getattr(columns, name).to(device) for name in names})

@@ -1,0 +1,61 @@
+"""The plan of a device's memory: what fits is taken, what does not is refused with what would."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyphae_gpu.backends.cuda.memory import GIB, graph_bytes, plan
+from hyphae_gpu.errors import DeviceError
+
+TEN_MILLION = {"nodes": 10_000_000, "edges": 240_000_000, "dimension": 768}
+
+
+def test_ten_million_nodes_and_a_thousand_diffs_fit_into_100_gib():
+    """Each diff may look at 200,000 nodes, where real text makes it look at some thousand."""
+    made = plan(**TEN_MILLION, diffs=1024, free_bytes=100 * GIB, pairs_a_diff=200_000)
+    assert made.batch == 1024
+    assert made.graph_bytes == 10_000_000 * (768 + 20) + 240_000_000 * 13
+    assert made.graph_bytes + made.batch * made.diff_bytes < 90 * GIB
+
+
+def test_a_batch_that_does_not_fit_is_cut():
+    whole = plan(**TEN_MILLION, diffs=4096, free_bytes=100 * GIB, pairs_a_diff=200_000)
+    assert 1024 <= whole.batch < 4096
+    assert whole.graph_bytes + (whole.batch + 1) * whole.diff_bytes > 90 * GIB
+
+
+def test_a_graph_that_does_not_fit_is_refused_with_what_would():
+    with pytest.raises(DeviceError, match=r"need 11\.\d GiB, 8\.0 GiB are free: about \d+ nodes like these") as refused:
+        plan(**TEN_MILLION, diffs=1024, free_bytes=8 * GIB, pairs_a_diff=1000)
+    fitting = int(re.search(r"about (\d+) nodes", str(refused.value))[1])
+    plan(nodes=fitting, edges=24 * fitting, dimension=768, diffs=1, free_bytes=8 * GIB, pairs_a_diff=1000)
+    more = int(fitting * 1.01)
+    with pytest.raises(DeviceError):
+        plan(nodes=more, edges=24 * more, dimension=768, diffs=1, free_bytes=8 * GIB, pairs_a_diff=1000)
+
+
+@given(
+    nodes=st.integers(0, 10**8),
+    degree=st.integers(0, 64),
+    dimension=st.integers(2, 16_000),
+    diffs=st.integers(0, 10**5),
+    free=st.integers(0, 1 << 40),
+    pairs=st.integers(0, 10**7),
+)
+def test_what_is_planned_fits(nodes, degree, dimension, diffs, free, pairs):
+    graph = graph_bytes(nodes=nodes, edges=nodes * degree, dimension=dimension)
+    job = {"nodes": nodes, "edges": nodes * degree, "dimension": dimension, "diffs": diffs, "pairs_a_diff": pairs}
+    if int(free * 0.9) - graph < plan(**job, free_bytes=1 << 60).diff_bytes:
+        with pytest.raises(DeviceError, match="would fit"):
+            plan(**job, free_bytes=free)
+        return
+    made = plan(**job, free_bytes=free)
+    assert 1 <= made.batch <= max(1, diffs)
+    assert made.graph_bytes == graph
+    assert graph + made.batch * made.diff_bytes <= free * 0.9
+    assert made.room.slots == made.batch * max(1, min(pairs, nodes))
+    assert made.room.pending >= made.batch
