@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import torch
 
-from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
 from hyphae_gpu.backends.cuda.memory import plan
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.resonance import Resonances
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
 from hyphae_gpu.backends.cuda.slots import NoRoomError
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
@@ -39,8 +39,8 @@ class CudaBackend(GraphOperations):
 
     def __init__(self, launcher: Launcher, *, threads: int = 1, room: Room | None = None) -> None:
         self.launcher, self.threads, self.room = launcher, threads, room or Room()
-        self._host = CpuBackend(threads=threads)
         self._mirrors = Mirrors(launcher.device)
+        self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
 
     def advance(
@@ -153,11 +153,9 @@ class CudaBackend(GraphOperations):
         law: FlowLaw = FLOW_LAW,
         with_throughs: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `Backend.resonance`; computed on the host."""
-        columns = (flow.offsets, flow.targets, flow.weights, flow.totals)
-        there = Flow(**dict(zip(("offsets", "targets", "weights", "totals"), (c.cpu() for c in columns), strict=True)))
-        asked = (origins.cpu(), offsets.cpu(), nodes.cpu())
-        values, throughs = self._host.resonance(there, *asked, law=law, with_throughs=with_throughs)
+        """See `Backend.resonance`."""
+        asked = (origins, offsets, nodes)
+        values, throughs = self._resonances.compute(flow, *asked, law, with_throughs=with_throughs)
         return values.to(origins.device), throughs.to(origins.device)
 
     def _launch(self, kernel: str, pairs: int, nodes: NodeColumns, diffs: DiffColumns, *rest: Argument) -> None:
