@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import torch
 
-from hyphae_gpu.backends.cpu.graph import GraphOperations
+from hyphae_gpu.backends.cuda.graph import CudaGraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
 from hyphae_gpu.backends.cuda.memory import plan
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, Mirrors, NodeColumns, chunks_of, lanes_of
@@ -27,12 +27,12 @@ _C = TypeVar("_C", WaveState, Offers)
 _SLICE = 32
 
 
-class CudaBackend(GraphOperations):
+class CudaBackend(CudaGraphOperations):
     """A CUDA device as a `Backend`.
 
     Columns may lie on the host or on the device: what is elsewhere is brought there (nodes and adjacencies once, as
-    long as they live), and results go back to where the diffs came from. The graph's own operations (`GraphOperations`)
-    and resonance run on the host, on `threads` threads.
+    long as they live), and results go back to where the diffs came from. `threads` are the host's, for what of the
+    graph's own operations stays there (`CudaGraphOperations`).
     """
 
     name = "cuda"
