@@ -14,8 +14,8 @@ typedef unsigned long long uint64;
     type *name = reinterpret_cast<type *>(name##_bytes)
 #endif
 
-constexpr int WARP = 32;
-constexpr uint32 ALL_LANES = 0xffffffffu;
+inline constexpr int WARP = 32;
+inline constexpr uint32 ALL_LANES = 0xffffffffu;
 
 // The thread's number in the launch and how many threads the launch has: a loop over any count of items.
 __device__ __forceinline__ int64 first_item() { return int64(blockIdx.x) * blockDim.x + threadIdx.x; }
@@ -27,7 +27,7 @@ __device__ __forceinline__ int64 all_warps() { return all_threads() / WARP; }
 __device__ __forceinline__ int lane_of_warp() { return int(threadIdx.x % WARP); }
 
 // The sum of a value over neighbouring lanes, 2^k of them, in each of them. All lanes of the warp have to call it.
-__device__ __forceinline__ int sum_over_lanes(int value, int64 lanes) {
+template <class T> __device__ __forceinline__ T sum_over_lanes(T value, int64 lanes) {
     for (int64 step = lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL_LANES, value, int(step));
     return value;
 }

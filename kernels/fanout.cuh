@@ -16,9 +16,9 @@ struct Cut {
     __device__ bool keeps(uint64 key, int32 target) const { return key > score || (key == score && target <= node); }
 };
 
-// How many edges of a row satisfy a test, and so the last of the best `count` of `candidates` keys, bit by bit: with
-// every bit the keys that agree so far are split into two, and the one that holds the last of the best goes on. So the
-// work does not depend on `count`. keys: 0 for edges that do not take part, another key for more than `count` others.
+// The last of the best `count` of a row's keys, bit by bit: every bit splits the keys that agree so far in two, and the
+// half that holds the last of the best goes on. So the work does not depend on `count`. keys: 0 for edges that do not
+// take part, something else for `candidates` others, more than `count`. All lanes of the warp call it.
 __device__ Cut cut_of(const uint64 *keys, const int32 *targets, int64 length, int64 candidates, int64 count) {
     int lane = lane_of_warp();
     uint64 prefix = 0;

@@ -78,8 +78,11 @@ extern "C" __global__ void relax(const int64 *offsets, const int32 *targets, con
         }
         if (threshold > 0 && __any_sync(ALL_LANES, any_lost) && lane == 0) unmet[slot] = int32(round + 1);
     }
-    if (relaxations > 0) add(&counters[RELAXATIONS], relaxations);
-    if (lost > 0) add(&counters[LOST], lost);
+    relaxations = sum_over_lanes(relaxations, WARP);
+    if (lane == 0 && relaxations > 0) add(&counters[RELAXATIONS], relaxations);
+    if (threshold == 0) return;
+    lost = sum_over_lanes(lost, WARP);
+    if (lane == 0 && lost > 0) add(&counters[LOST], lost);
 }
 
 // The slots in `risen` take what was offered. A first arrival's hop is the round's, in a sweep one more than its

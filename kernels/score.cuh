@@ -13,15 +13,26 @@ struct Images {
 };
 
 // The part that one of `lanes` lanes adds to the dot product of two rows. At most 16,000 products of 127 * 127 stay
-// below 2^31.
+// below 2^31. Row `a` comes from anywhere in memory, so several of its chunks are asked for before the first is used.
 __device__ __forceinline__ int dot_part(const int4 *a, const int4 *b, int64 chunks, int64 lane, int64 lanes) {
+    constexpr int IN_FLIGHT = 4;
     int sum = 0;
-    for (int64 chunk = lane; chunk < chunks; chunk += lanes) {
-        int4 left = a[chunk], right = b[chunk];
-        sum = __dp4a(left.x, right.x, sum);
-        sum = __dp4a(left.y, right.y, sum);
-        sum = __dp4a(left.z, right.z, sum);
-        sum = __dp4a(left.w, right.w, sum);
+    for (int64 first = lane; first < chunks; first += IN_FLIGHT * lanes) {
+        int4 left[IN_FLIGHT];
+#pragma unroll
+        for (int i = 0; i < IN_FLIGHT; ++i) {
+            int64 chunk = first + i * lanes;
+            left[i] = chunk < chunks ? __ldg(&a[chunk]) : make_int4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int i = 0; i < IN_FLIGHT; ++i) {
+            int64 chunk = first + i * lanes;
+            int4 right = chunk < chunks ? __ldg(&b[chunk]) : make_int4(0, 0, 0, 0);
+            sum = __dp4a(left[i].x, right.x, sum);
+            sum = __dp4a(left[i].y, right.y, sum);
+            sum = __dp4a(left[i].z, right.z, sum);
+            sum = __dp4a(left[i].w, right.w, sum);
+        }
     }
     return sum;
 }
@@ -40,7 +51,7 @@ struct Diffs {
     const float *saliences;
 };
 
-constexpr int64 KNOWLEDGE_TYPES = 9;
+inline constexpr int64 KNOWLEDGE_TYPES = 9;
 
 __device__ __forceinline__ double cosine_of(int dot, const Nodes &nodes, int64 u, const Diffs &diffs, int64 b) {
     return double(dot) / (diffs.lengths[b] * nodes.lengths[u]);

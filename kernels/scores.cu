@@ -21,7 +21,7 @@ extern "C" __global__ void scores(const int4 *images, const double *lengths, con
 
 // Add to out[i] the number of diffs, of `diff_count`, that the gate of node_rows[i] lets in. `out` starts at 0.
 // A group of `lanes` lanes takes one node and SLICE diffs, so that a few nodes with many diffs fill a device too.
-constexpr int64 SLICE = 32;
+inline constexpr int64 SLICE = 32;
 
 extern "C" __global__ void open_counts(const int4 *images, const double *lengths, const int32 *interest_rows,
                                        const float *interests, const int4 *queries, const double *query_lengths,
@@ -46,5 +46,26 @@ extern "C" __global__ void open_counts(const int4 *images, const double *lengths
             open += cosine >= cos_min && score_of(cosine, nodes, u, diffs, b) >= sigma_min;
         }
         if (lane == 0 && open > 0) atomicAdd(&out[i], open);
+    }
+}
+
+// The same from dot products that are there already: dots[b * dots_width + i] is that of diff b and node_rows[i].
+// A thread takes a node, so that neighbours read side by side.
+extern "C" __global__ void open_counts_of_dots(const double *lengths, const int32 *interest_rows,
+                                               const float *interests, const double *query_lengths,
+                                               const int8 *knowledge_types, const float *saliences, double sigma_min,
+                                               double cos_min, const int32 *node_rows, int64 count, int64 diff_count,
+                                               const int32 *dots, int64 dots_width, uint64 *out) {
+    Nodes nodes{{nullptr, 0}, lengths, interest_rows, interests};
+    Diffs diffs{{nullptr, 0}, query_lengths, knowledge_types, saliences};
+    int64 slices = (diff_count + SLICE - 1) / SLICE;
+    for (int64 task = first_item(); task < count * slices; task += all_threads()) {
+        int64 i = task % count, first = task / count * SLICE, u = node_rows[i];
+        uint64 open = 0;
+        for (int64 b = first; b < min(first + SLICE, diff_count); ++b) {
+            double cosine = cosine_of(dots[b * dots_width + i], nodes, u, diffs, b);
+            open += cosine >= cos_min && score_of(cosine, nodes, u, diffs, b) >= sigma_min;
+        }
+        if (open > 0) atomicAdd(&out[i], open);
     }
 }

@@ -26,7 +26,7 @@ struct Entry {
     uint64 key;
     int64 slot;
 };
-constexpr uint64 EMPTY = ~0ull;
+inline constexpr uint64 EMPTY = ~0ull;
 
 struct Table {
     Entry *entries;

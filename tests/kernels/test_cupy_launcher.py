@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from hyphae_gpu.errors import DeviceError
 from tests.kernels.shim_launcher import missing
 
 try:
@@ -44,24 +45,24 @@ def launches(monkeypatch: pytest.MonkeyPatch):
             )
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(multi_processor_count=132))
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"torch's on {device}")
+    monkeypatch.setattr(torch.cuda, "current_stream", SimpleStream)
     monkeypatch.setattr(cupy, "RawModule", Module)
     monkeypatch.setattr(cupy.cuda, "Device", Context)
-    monkeypatch.setattr(CupyLauncher, "_stream", lambda self: Context(torch.cuda.current_stream(self.device)))
+    monkeypatch.setattr(cupy.cuda, "Stream", SimpleNamespace(from_external=lambda stream: Context(stream.handle)))
     return CupyLauncher(torch.device("cuda", 1)), made
 
 
 def test_passes_pointers_and_numbers_on_torchs_stream_and_compiles_once(launches):
     launcher, made = launches
     column = torch.arange(8)[2:]
-    launcher.launch("scores.open_counts", [column, -3, 0.5], grid=2)
+    launcher.launch("scores.open_counts", [column, -3, 0.5, True], grid=2)
     launcher.launch("scores.open_counts", [column], grid=1, block=32, shared_bytes=64)
     module, first, second = made
     assert module == ("module", ("--std=c++17", "--fmad=false"), "nvrtc", False)
-    where = [1, "torch's on cuda:1"]
-    assert first == ("open_counts", (2,), (256,), (column.data_ptr(), -3, 0.5), 0, where)
+    where = [1, torch.device("cuda", 1)]
+    assert first == ("open_counts", (2,), (256,), (column.data_ptr(), -3, 0.5, 1), 0, where)
     assert second == ("open_counts", (1,), (32,), (column.data_ptr(),), 64, where)
-    assert [type(word) for word in first[3]] == [int, int, float]
+    assert [type(word) for word in first[3]] == [int, int, float, int]
 
 
 def test_takes_torchs_stream_without_a_copy():
@@ -79,3 +80,16 @@ class SimpleStream:
 
     def __cuda_stream__(self):
         return (0, self.handle)
+
+
+def test_a_kernel_that_does_not_compile_is_a_device_error_of_one_line(launches, monkeypatch):
+    launcher, _ = launches
+
+    def refuse(self, name):
+        raise RuntimeError("\nlibnvrtc.so.13: not found\nmore\n")
+
+    monkeypatch.setattr(cupy.RawModule, "get_function", refuse)
+    with pytest.raises(
+        DeviceError, match=r"^device cuda: kernel losses does not compile or load: libnvrtc\.so\.13: not"
+    ):
+        launcher.launch("losses", [], grid=1)

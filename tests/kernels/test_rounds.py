@@ -12,17 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.backends.cuda.backend import CudaBackend
 from hyphae_gpu.backends.cuda.memory import graph_bytes
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.errors import DeviceError
 from hyphae_gpu.gossip.waves import origins, propagate
 from hyphae_gpu.swarm import Deliveries, Diffs, Edges, GossipRules, Nodes
+from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.wave_state import Offers, WaveState
 from tests.gossip.test_waves import lossy_rules, rules_of
 from tests.graphs import Swarm, adjacency_of, limited_swarms, small_swarms, swarm, swarms
-from tests.kernels.shim_launcher import ShimLauncher
 from tests.oracles import gossip as oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -127,7 +126,7 @@ def in_order(offers: Offers) -> list[tuple[int, ...]]:
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
 def test_too_little_room_grows_and_changes_nothing(on_cuda, made, rules, sweep, seed):
-    assert_equal(made, rules, on_cuda(seed, Room(slots=1, pending=1, offers=1)), sweep=sweep)
+    assert_equal(made, rules, on_cuda(seed, room=Room(slots=1, pending=1, offers=1)), sweep=sweep)
 
 
 @pytest.mark.parametrize("fanout", [0, 3])
@@ -166,16 +165,16 @@ def test_a_hub_whose_row_is_longer_than_a_warp_is_cut_like_any_other(on_cuda):
 
 @QUICK
 @given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
-def test_a_small_memory_cuts_the_diffs_and_changes_nothing(shim_folder, made, rules, sweep, seed):
+def test_a_small_memory_cuts_the_diffs_and_changes_nothing(on_shim, made, rules, sweep, seed):
     """Room for one or two diffs at a time: their states, offers and counts are put together again."""
-    launcher = ShimLauncher(shim_folder, seed=seed)
+    backend = on_shim(seed)
     graph = graph_bytes(nodes=len(made.nodes), edges=len(made.edges), dimension=made.nodes.dimension)
-    launcher.memory_bytes = 2 * graph + 150_000
-    assert_equal(made, rules, CudaBackend(launcher), sweep=sweep)
+    backend.launcher.memory_bytes = 2 * graph + 150_000
+    assert_equal(made, rules, backend, sweep=sweep)
 
 
 @pytest.mark.parametrize("limited", [0.0, 0.3])
-def test_a_memory_that_runs_out_halves_the_diffs(shim_folder, monkeypatch, limited):
+def test_a_memory_that_runs_out_halves_the_diffs(on_shim, monkeypatch, limited):
     made = swarm(11, nodes=200, degree=8, diffs=25, dimension=16, limited=limited, spread=0.5)
     whole, tried = WaveRun.run, []
 
@@ -186,16 +185,77 @@ def test_a_memory_that_runs_out_halves_the_diffs(shim_folder, monkeypatch, limit
         return whole(self, state, rounds)
 
     monkeypatch.setattr(WaveRun, "run", short_of_memory)
-    assert_equal(made, GossipRules(sigma_min=0.2), CudaBackend(ShimLauncher(shim_folder)))
+    assert_equal(made, GossipRules(sigma_min=0.2), on_shim(0))
     assert tried[:7] == [25, 12, 6, 6, 6, 6, 1]
 
 
-def test_a_single_diff_that_does_not_fit_is_refused(shim_folder, monkeypatch):
+def test_a_single_diff_that_does_not_fit_is_refused(on_shim, monkeypatch):
     made = swarm(11, nodes=20, degree=3, diffs=2)
 
     def short_of_memory(self, state, rounds):
         raise torch.OutOfMemoryError("as CUDA says it")
 
     monkeypatch.setattr(WaveRun, "run", short_of_memory)
-    with pytest.raises(DeviceError, match="does not suffice for a single diff; use --device cpu"):
-        propagate(CudaBackend(ShimLauncher(shim_folder)), made.nodes, made.adjacency, made.diffs, GossipRules())
+    with pytest.raises(DeviceError, match=r"no room for a single diff \(as CUDA says it\); use --device cpu"):
+        propagate(on_shim(0), made.nodes, made.adjacency, made.diffs, GossipRules())
+
+
+def clustered(seed: int, *, limited: float = 0.0) -> Swarm:
+    """Make a swarm of six clusters, most edges within one; a third of each are copies of one another."""
+    made = swarm(seed, nodes=180, degree=50, diffs=12, dimension=24, limited=limited)
+    rng = np.random.default_rng(seed)
+    cluster = np.arange(180) % 6
+    noise = np.where(rng.random((180, 1)) < 0.33, 0.0, 0.4) * rng.normal(size=(180, 24))
+    vectors = (rng.normal(size=(6, 24))[cluster] + noise).astype(np.float32)
+    images = torch.from_numpy(quantise(vectors))
+    nodes = replace(made.nodes, images=images, lengths=torch.from_numpy(lengths(images.numpy())))
+    ends = cluster[made.edges.sources.numpy()], cluster[made.edges.targets.numpy()]
+    kept = torch.from_numpy((ends[0] == ends[1]) | (rng.random(len(ends[0])) < 0.1))
+    edges = replace(made.edges, **{spec.name: getattr(made.edges, spec.name)[kept] for spec in fields(Edges)})
+    origins_ = made.diffs.origins.long()
+    diffs = replace(
+        made.diffs,
+        images=images[origins_],
+        lengths=nodes.lengths[origins_],
+        energies=torch.full_like(made.diffs.energies, 9000),
+        max_hops=torch.full_like(made.diffs.max_hops, 64),
+    )
+    return Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, 180), diffs=diffs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("limited", [0.0, 0.2])
+def test_clusters_with_copies_equal_the_cpu_backends(on_cuda, seed, limited):
+    """Copies have equal scores and costs: the fanout's and the parents' ties are everywhere."""
+    made = clustered(seed, limited=limited)
+    rules = GossipRules(fanout=(0, 2, 4, 10)[seed % 4], sigma_min=0.2, loss=(0.0, 0.2)[seed % 2], seed=seed)
+    assert len(assert_equal(made, rules, on_cuda(seed), sweep=seed % 3 == 0)) > 100
+
+
+@pytest.mark.parametrize(("block", "blocks"), [(32, 1), (96, 2), (256, 7), (1024, 3)])
+def test_any_shape_of_the_launch_gives_the_same(on_shim, block, blocks):
+    backend = on_shim(block)
+    backend.launcher.block, backend.launcher.blocks = block, blocks
+    assert_equal(clustered(3), GossipRules(fanout=3, loss=0.2), backend, sweep=True)
+
+
+@pytest.mark.parametrize("graph", [swarm(5, nodes=60, degree=4, diffs=6, limited=0.2, spread=0.4), clustered(2)])
+def test_equals_the_oracles_closure(on_cuda, graph):
+    """The plain reading of the spec, without the CPU backend in between."""
+    rules = GossipRules(sigma_min=0.2, cos_min=0.1, fanout=3, loss=0.2, seed=9)
+    found, _ = propagate(on_cuda(0), graph.nodes, graph.adjacency, graph.diffs, rules, sweep=True)
+    expected, _ = oracle.closure(
+        oracle.Graph(graph.nodes, graph.edges), oracle.diffs_of(graph.diffs), rules, sweep=True
+    )
+    columns = (found.diffs, found.nodes, found.hops, found.energies, found.parents)
+    rows = {row[:2]: row[2:] for row in zip(*(column.tolist() for column in columns), strict=True)}
+    assert rows == {key: (it.hop, it.energy, it.parent) for key, it in expected.items()}
+
+
+def test_no_nodes_no_edges_no_diffs(on_cuda):
+    """Nothing to do is done at once."""
+    nodes = Nodes.build(np.zeros((0, 4), np.float32))
+    edges = Edges.build(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    diffs = swarm(1, nodes=1, degree=0, diffs=0).diffs
+    made = Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, 0), diffs=diffs)
+    assert len(assert_equal(made, GossipRules(), on_cuda(0), sweep=True)) == 0

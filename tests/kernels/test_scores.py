@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.swarm import GossipRules
+from hyphae_gpu.swarm import Diffs, GossipRules, Nodes
 from tests.graphs import swarm
 
 seeds = st.integers(0, 2**32 - 1)
@@ -69,3 +69,14 @@ def test_losses_take_any_seed(on_cuda, seed):
     rules = GossipRules(loss=0.5, seed=seed)
     drawn = (torch.arange(64), torch.arange(64).int(), torch.arange(64).int(), torch.arange(64))
     assert torch.equal(on_cuda(0).losses(rules, *drawn), CpuBackend().losses(rules, *drawn))
+
+
+def test_the_longest_vectors_do_not_overflow(on_cuda):
+    """16,000 products of 127 * 127 (spec 1.1), in both signs."""
+    vectors = np.ones((3, 16_000), np.float32) * np.array([[1.0], [-1.0], [1.0]], np.float32)
+    nodes = Nodes.build(vectors)
+    diffs = Diffs.build(nodes, np.array([0]), knowledge_types=np.array([5]), saliences=np.array([0.5]))
+    rows = torch.zeros(3, dtype=torch.int64), torch.arange(3)
+    expected = CpuBackend().scores(nodes, diffs, *rows)
+    assert torch.equal(on_cuda(0).scores(nodes, diffs, *rows), expected)
+    assert expected[1] == ((0.6 * -1.0) + (0.3 * 0.0)) + (0.1 * 0.5)

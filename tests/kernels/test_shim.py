@@ -89,6 +89,13 @@ def test_undefined_behaviour_is_an_error(launcher, kernel, message):
     assert len(results(launcher, "sound.atomic_sum", orders=3)) == 1
 
 
+def test_a_launch_without_an_end_is_an_error(launcher):
+    bounded = launcher()
+    bounded.most_accesses = 100_000
+    with pytest.raises(KernelError, match="no end"):
+        bounded.launch("broken.endless", [torch.zeros(1, dtype=torch.int64)], grid=1)
+
+
 def test_a_wrong_number_of_arguments_is_an_error(launcher):
     with pytest.raises(KernelError, match="other arguments"):
         launcher().launch("sound.atomic_sum", [torch.zeros(1)], grid=1)

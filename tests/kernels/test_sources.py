@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from hyphae_gpu.backends.cuda import backend, wave
 from hyphae_gpu.backends.cuda.sources import entries, kernel_folder, kernel_source, kernel_stems
+from hyphae_gpu.backends.cuda.wave import Counter
+from hyphae_gpu.wave_state import WaveState
 
 CHECKOUT = Path(__file__).parents[2]
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
@@ -119,3 +123,14 @@ def test_kernels_have_names_of_their_own():
     names = [name for stem in kernel_stems() for name in entries(kernel_source(stem))]
     assert len(names) == len(set(names))
     assert {"scores", "open_counts", "losses", "expand", "gate", "relax", "settle"} <= set(names)
+
+
+def test_host_and_kernels_number_the_same_things_alike():
+    source = kernel_source("scores") + kernel_source("expand")
+    body = re.search(r"enum Counter \{(.*?)\};", source, re.DOTALL)[1]
+    assert re.findall(r"^\s*([A-Z_]+)", body, re.MULTILINE) == [counter.name for counter in Counter]
+    rooms = re.search(r"enum Room \{(.*?)\};", source)[1]
+    assert [int(bit) for bit in re.findall(r"= (\d)", rooms)] == [wave._SLOT_ROOM, wave._PENDING_ROOM, wave._OFFER_ROOM]
+    assert int(re.search(r"SLICE = (\d+);", source)[1]) == backend._SLICE
+    marks = re.search(r"CLOSED = (-\d), OPEN = (-\d)", source)
+    assert (int(marks[1]), int(marks[2])) == (WaveState.CLOSED, WaveState.OPEN)

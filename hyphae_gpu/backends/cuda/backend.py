@@ -7,10 +7,11 @@ from typing import TypeVar
 
 import torch
 
+from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
 from hyphae_gpu.backends.cuda.graph import CudaGraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
-from hyphae_gpu.backends.cuda.memory import plan
-from hyphae_gpu.backends.cuda.mirrors import DiffColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.memory import Plan, plan
+from hyphae_gpu.backends.cuda.mirrors import DiffColumns, GraphColumns, Mirrors, NodeColumns, chunks_of, lanes_of
 from hyphae_gpu.backends.cuda.resonance import Resonances
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
 from hyphae_gpu.backends.cuda.slots import NoRoomError
@@ -19,6 +20,8 @@ from hyphae_gpu.errors import DeviceError
 from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
 from hyphae_gpu.wave_state import Offers, WaveState
 
+#: The share of what is free that dot products may take, as one in so many.
+_DOTS_SHARE = 4
 #: How many nodes a diff is expected to look at until one was seen to look at more.
 _FIRST_PAIRS_A_DIFF = 2048
 
@@ -37,11 +40,16 @@ class CudaBackend(CudaGraphOperations):
 
     name = "cuda"
 
-    def __init__(self, launcher: Launcher, *, threads: int = 1, room: Room | None = None) -> None:
-        self.launcher, self.threads, self.room = launcher, threads, room or Room()
+    def __init__(
+        self, launcher: Launcher, *, threads: int = 1, room: Room | None = None, costs: GateCosts | None = None
+    ) -> None:
+        """Make a backend; `room` and `costs` stand in for what is planned and measured."""
+        self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
         self._mirrors = Mirrors(launcher.device)
         self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
+        #: Gates that a diff needed in the last call, by whether it ran one round or many.
+        self._gates_a_diff: dict[bool, float] = {}
 
     def advance(
         self,
@@ -58,16 +66,20 @@ class CudaBackend(CudaGraphOperations):
         here = diffs.numbers.device
         begun = _on(state, self.launcher.device)
         parts: list[Advanced] = []
-        first, most = 0, self._batch(nodes, adjacency, len(diffs))
+        planned = self._planned(nodes, adjacency, len(diffs))
+        first, most = 0, planned.batch
         while first < len(diffs) or not parts:
             last = min(first + most, len(diffs))
             some = self._mirrors.diffs(diffs.take(torch.arange(first, last, device=here)))
             try:
-                part = self._run(nodes, adjacency, some, rules, state_of(begun, first, last), rounds, sweep)
-            except NoRoomError as error:
+                columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency), some)
+                room, its = self.room or planned.room, state_of(begun, first, last)
+                part = self._advance_slice(*columns, rules, its, rounds=rounds, sweep=sweep, room=room)
+            except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
                 if last - first <= 1:
-                    raise DeviceError(f"device cuda: {error} for a single diff; use --device cpu") from error
+                    what = str(error).strip().splitlines()[0]
+                    raise DeviceError(f"device cuda: no room for a single diff ({what}); use --device cpu") from error
                 most = (last - first) // 2
                 continue
             parts.append(part)
@@ -75,10 +87,10 @@ class CudaBackend(CudaGraphOperations):
         after, offers, counts = joined(parts)
         return _on(after, here), _on(offers, here), counts
 
-    def _batch(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> int:
+    def _planned(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> Plan:
         """Return how many diffs to run at once: as many as the device has memory for, by what they took before."""
         held = self._mirrors.bytes_of(nodes, adjacency)
-        self._plan = plan(
+        return plan(
             nodes=len(nodes),
             edges=len(adjacency.targets),
             dimension=nodes.dimension,
@@ -86,28 +98,44 @@ class CudaBackend(CudaGraphOperations):
             free_bytes=self.launcher.free_bytes() + held,
             pairs_a_diff=self._pairs_a_diff,
         )
-        return self._plan.batch
 
-    def _run(
+    def _advance_slice(
         self,
-        nodes: Nodes,
-        adjacency: Adjacency,
+        nodes: NodeColumns,
+        graph: GraphColumns,
         diffs: DiffColumns,
         rules: GossipRules,
         state: WaveState,
+        *,
         rounds: int,
         sweep: bool,
+        room: Room,
     ) -> Advanced:
-        """Advance a slice of the diffs. Raises NoRoomError where the device's memory does not suffice for it."""
-        room = self.room or self._plan.room
-        try:
-            columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency))
-            run = WaveRun(self.launcher, *columns, diffs, rules, sweep=sweep, room=room)
-            part = run.run(state, rounds)
-        except torch.OutOfMemoryError as error:
-            raise NoRoomError("the memory does not suffice") from error
-        self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // max(1, len(state.rounds))))
+        """Advance some of the diffs. Raises NoRoomError or torch.OutOfMemoryError where they are too many."""
+        dots = self._dots(nodes, diffs, one_round=rounds == 1)
+        run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
+        part = run.run(state, rounds)
+        count = max(1, len(state.rounds))
+        self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // count))
+        self._gates_a_diff[rounds == 1] = part[2].gates / count
         return part
+
+    def _dots(self, nodes: NodeColumns, diffs: DiffColumns, *, one_round: bool) -> torch.Tensor | None:
+        """Return all dot products, where so many gates are expected that they cost less than one by one."""
+        count, width = len(nodes.lengths), len(diffs.lengths)
+        if count == 0 or width == 0:
+            return None
+        gates = width * min(count, self._gates_a_diff.get(one_round, _FIRST_PAIRS_A_DIFF))
+        free = self.launcher.free_bytes() // _DOTS_SHARE
+        if dense_is_cheaper(self._gate_costs(nodes, diffs), nodes=count, diffs=width, pairs=gates, free_bytes=free):
+            return dots_of(nodes.images, diffs.images)
+        return None
+
+    def _gate_costs(self, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
+        """Return what gates cost on this device, measured once."""
+        if self._costs is None:
+            self._costs = measured(self.launcher, nodes, diffs)
+        return self._costs
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
@@ -121,11 +149,25 @@ class CudaBackend(CudaGraphOperations):
         """See `Backend.open_counts`."""
         theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
         out = torch.zeros(len(node_rows), dtype=torch.int64, device=self.launcher.device)
-        tasks = len(out) * -(-len(diffs) // _SLICE)
         asked = self._mirrors.moved(node_rows)
-        gate = (float(rules.sigma_min), float(rules.cos_min))
-        self._launch("scores.open_counts", tasks, theirs, ours, *gate, asked, len(out), len(diffs), out)
+        rule: tuple[Argument, ...] = (float(rules.sigma_min), float(rules.cos_min), asked, len(out), len(diffs))
+        tasks = len(out) * -(-len(diffs) // _SLICE)
+        if self._whole_is_cheaper(theirs, ours, len(out)):
+            dots = dots_of(theirs.images[asked.long()], ours.images)
+            columns = (*theirs.arguments()[1:], *ours.arguments()[1:])
+            grid = grid_of(self.launcher, tasks)
+            self.launcher.launch("scores.open_counts_of_dots", (*columns, *rule, dots, dots.shape[1], out), grid=grid)
+        else:
+            self._launch("scores.open_counts", tasks, theirs, ours, *rule, out)
         return out.to(diffs.numbers.device)
+
+    def _whole_is_cheaper(self, nodes: NodeColumns, diffs: DiffColumns, count: int) -> bool:
+        """Return whether a matrix product over `count` nodes and all diffs costs less than as many gates."""
+        width = len(diffs.lengths)
+        if count == 0 or width == 0:
+            return False
+        costs, free = self._gate_costs(nodes, diffs), self.launcher.free_bytes() // _DOTS_SHARE
+        return dense_is_cheaper(costs, nodes=count, diffs=width, pairs=count * width, free_bytes=free)
 
     def losses(
         self,

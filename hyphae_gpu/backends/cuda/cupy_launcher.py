@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cupy
 import torch
+from cupy.cuda import compiler
 
 from hyphae_gpu.backends.cuda.launcher import Argument
 from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
+from hyphae_gpu.errors import DeviceError
 
 #: Threads of a block: enough warps to hide latency, few enough for any kernel's registers.
 _BLOCK = 256
@@ -34,21 +36,50 @@ class CupyLauncher:
         free, _ = torch.cuda.mem_get_info(self.device)
         return free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
 
+    def seconds(self, work: Callable[[], object]) -> float:
+        """See `Launcher.seconds`: the second time, since the first compiles and chooses."""
+        work()
+        event: Any = torch.cuda.Event
+        begin, end = event(enable_timing=True), event(enable_timing=True)
+        with torch.cuda.device(self.device):
+            begin.record()
+            work()
+            end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
     def launch(
         self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0
     ) -> None:
         """See `Launcher.launch`."""
-        words = tuple(a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments)
+        words = tuple(_word(argument) for argument in arguments)
         with cupy.cuda.Device(self.device.index), self._stream():
             self._kernel(kernel)((grid,), (block or self.block,), words, shared_mem=shared_bytes)
 
     def _stream(self) -> Any:
         """Return torch's current stream as CuPy's."""
-        return cupy.cuda.Stream.from_external(torch.cuda.current_stream(self.device))
+        stream = torch.cuda.current_stream(self.device)
+        if hasattr(stream, "__cuda_stream__"):
+            return cupy.cuda.Stream.from_external(stream)
+        # an older torch does not speak the protocol
+        return cupy.cuda.ExternalStream(stream.cuda_stream, self.device.index)
 
     def _kernel(self, kernel: str) -> Any:
+        """Return a compiled kernel. Raises DeviceError where NVRTC or the driver refuses it."""
         if kernel not in self._kernels:
             stem, _, entry = kernel.partition(".")
             module = cupy.RawModule(code=kernel_source(stem), options=COMPILER_OPTIONS, backend="nvrtc")
-            self._kernels[kernel] = module.get_function(entry or stem)
+            try:
+                self._kernels[kernel] = module.get_function(entry or stem)
+            except (compiler.CompileException, RuntimeError, ImportError, OSError) as error:
+                lines = [line for line in str(error).splitlines() if line.strip()]
+                why = lines[0].strip() if lines else type(error).__name__
+                raise DeviceError(f"device cuda: kernel {kernel} does not compile or load: {why}") from error
         return self._kernels[kernel]
+
+
+def _word(argument: Argument) -> int | float:
+    """Return what CuPy passes as eight bytes: an int or a float. A bool would be one byte."""
+    if isinstance(argument, torch.Tensor):
+        return argument.data_ptr()
+    return argument if isinstance(argument, float) else int(argument)

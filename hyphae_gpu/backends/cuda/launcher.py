@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -24,6 +24,9 @@ class Launcher(Protocol):
 
     def free_bytes(self) -> int:
         """Return how much of the device's memory torch can still hand out."""
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """Return how long a piece of work takes on the device; it is done more than once."""
 
     def launch(
         self, kernel: str, arguments: Sequence[Argument], *, grid: int, block: int | None = None, shared_bytes: int = 0

@@ -56,9 +56,11 @@ class WaveRun:
         *,
         sweep: bool,
         room: Room,
+        dots: torch.Tensor | None = None,
     ) -> None:
+        """Make room. dots: all dot products of the diffs and nodes (`dense.dots_of`), where that was cheaper."""
         self.launcher, self.nodes, self.graph, self.diffs, self.rules = launcher, nodes, graph, diffs, rules
-        self.sweep, self.room = sweep, room
+        self.sweep, self.room, self.dots = sweep, room, dots
         self.node_count = len(nodes.lengths)
         self.pending = _Pending(launcher.device, room.pending, with_keys=rules.fanout > 0)
         self.offers = _offers(launcher.device, room.offers if graph.limited else 0)
@@ -74,7 +76,9 @@ class WaveRun:
         self.steps = torch.zeros(len(self.diffs.numbers), dtype=torch.int32, device=self.launcher.device)
         self.rounds_before, self.ran_before = state.rounds, state.rounds + state.sweeps
         self.counters[Counter.SLOTS] = records
+        # Diffs that start side by side look at the same nodes, so their senders stand side by side.
         fresh = torch.nonzero(state.fresh).flatten()
+        fresh = fresh[torch.argsort(state.nodes[fresh], stable=True)]
         self.slots.frontier[: len(fresh)] = fresh
         frontier, gated, done = len(fresh), records, 0
         seen = self.counters.tolist()
@@ -124,12 +128,14 @@ class WaveRun:
         self._launch("expand", frontier, (*edges, *walked, *senders, *table, *limits, *rules, *out, *counted))
 
     def _gate(self, gated: int) -> None:
-        slots, chunks = self.slots, chunks_of(self.nodes.images)
-        pairs: Arguments = (*self.nodes.arguments(), *self.diffs.arguments(), chunks, lanes_of(chunks))
+        slots, chunks, dots = self.slots, chunks_of(self.nodes.images), self.dots
+        lanes = lanes_of(chunks) if dots is None else 1
+        pairs: Arguments = (*self.nodes.arguments(), *self.diffs.arguments(), chunks, lanes)
+        known: Arguments = (0, slots.rows, 0) if dots is None else (1, dots, dots.shape[1])
         rules: Arguments = (float(self.rules.sigma_min), float(self.rules.cos_min))
         asked: Arguments = (slots.rows, slots.nodes, gated)
         out: Arguments = (slots.energies, slots.best, slots.hops, slots.scores, slots.rose, slots.unmet, self.counters)
-        self._launch("gate", None, (*pairs, *rules, *asked, *out))
+        self._launch("gate", None, (*pairs, *known, *rules, *asked, *out))
 
     def _relax(self, done: int, frontier: int) -> None:
         graph, slots, pending = self.graph, self.slots, self.pending

@@ -35,3 +35,9 @@ extern "C" __global__ void beyond_the_end(int64 *out) {
 extern "C" __global__ void before_the_start(int64 *out) {
     if (threadIdx.x == 0) out[0] = out[-1];
 }
+
+// Waits for what no one does.
+extern "C" __global__ void endless(int64 *out) {
+    while (*static_cast<volatile int64 *>(out) == 0) {
+    }
+}

@@ -70,6 +70,7 @@ struct Machine {
     std::uint64_t random = 1;
     std::string failure;
     Races races;
+    std::int64_t accesses = 0;
 };
 Machine machine;
 
@@ -255,6 +256,7 @@ std::int64_t parameter_of(const void *address, std::size_t size) {
 }
 
 void note(void *address, std::size_t size, Kind kind) {
+    if (++machine.accesses > machine.launch.most_accesses) fail("a launch that seems to have no end");
     Fiber &fiber = *machine.fibers[machine.current];
     const std::vector<char> &dynamic = machine.blocks[fiber.block].dynamic;
     bool shared = within(address, __start_shim_shared, std::size_t(__stop_shim_shared - __start_shim_shared)) ||
@@ -340,6 +342,7 @@ const char *run(Body body, const Launch &launch) {
     machine.body = body;
     machine.launch = launch;
     machine.races.begin();
+    machine.accesses = 0;
     machine.random = launch.seed * 0x9E3779B97F4A7C15ull | 1u;
     machine.failure.clear();
     machine.resident = SIZE_MAX;

@@ -38,6 +38,7 @@ struct Launch {
     std::int64_t count, grid, block, shared;
     std::uint64_t seed;
     std::int64_t find_races;
+    std::int64_t most_accesses;  // to memory, until a launch counts as endless
 };
 const char *run(Body body, const Launch &launch);
 

@@ -1,0 +1,80 @@
+"""Gates from one matrix product equal gates one by one, and the cheaper of the two is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyphae_gpu.backends.cpu.backend import CpuBackend
+from hyphae_gpu.backends.cuda import backend as backend_module
+from hyphae_gpu.backends.cuda.dense import GateCosts, bytes_of_dots, dense_is_cheaper, dots_of
+from hyphae_gpu.swarm import GossipRules
+from tests.gossip.test_waves import lossy_rules, rules_of
+from tests.graphs import limited_swarms, swarm, swarms
+from tests.kernels.conftest import DENSE, SPARSE
+from tests.kernels.test_rounds import assert_equal
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.one_of(swarms, limited_swarms), st.one_of(rules_of, lossy_rules), st.booleans(), seeds)
+def test_rounds_over_whole_products_equal_the_cpu_backends(on_cuda, made, rules, sweep, seed):
+    assert_equal(made, rules, on_cuda(seed, costs=DENSE), sweep=sweep)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, dimension=st.sampled_from([2, 33, 384]), diffs=st.sampled_from([0, 1, 31, 32, 33, 70]))
+def test_open_counts_from_whole_products_equal_the_cpu_backends(on_cuda, seed, dimension, diffs):
+    made = swarm(seed, nodes=40, degree=0, diffs=diffs, dimension=dimension, spread=0.7)
+    rows = torch.from_numpy(np.random.default_rng(seed).integers(0, 40, 11).astype(np.int32))
+    rules = GossipRules(sigma_min=0.3, cos_min=0.2)
+    expected = CpuBackend().open_counts(made.nodes, made.diffs, rules, rows)
+    assert torch.equal(on_cuda(seed, costs=DENSE).open_counts(made.nodes, made.diffs, rules, rows), expected)
+
+
+@pytest.mark.parametrize("dimension", [16, 784, 16_000])
+@pytest.mark.parametrize(("nodes", "diffs"), [(1, 1), (7, 17), (33, 31), (64, 40)])
+def test_products_are_exact_at_any_size(dimension, nodes, diffs):
+    rng = np.random.default_rng(3)
+    images = torch.from_numpy(rng.integers(-127, 128, (nodes, dimension)).astype(np.int8))
+    queries = torch.from_numpy(rng.integers(-127, 128, (diffs, dimension)).astype(np.int8))
+    images[0] = queries[0] = 127
+    found = dots_of(images, queries)[:diffs, :nodes]
+    assert torch.equal(found.long(), queries.long() @ images.long().T)
+
+
+@pytest.mark.parametrize(("costs", "products"), [(DENSE, 1), (SPARSE, 0)])
+def test_the_cheaper_way_is_taken(on_shim, monkeypatch, costs, products):
+    made = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3)
+    calls = []
+
+    def counting(*columns):
+        calls.append(columns)
+        return dots_of(*columns)
+
+    monkeypatch.setattr(backend_module, "dots_of", counting)
+    assert_equal(made, GossipRules(), on_shim(0, costs=costs))
+    assert len(calls) == products
+
+
+def test_few_gates_are_computed_one_by_one_where_many_are_not():
+    costs = GateCosts(pair=200.0, cell=1.0)
+    assert dense_is_cheaper(costs, nodes=1000, diffs=10, pairs=51, free_bytes=1 << 30)
+    assert not dense_is_cheaper(costs, nodes=1000, diffs=10, pairs=50, free_bytes=1 << 30)
+    assert not dense_is_cheaper(costs, nodes=1000, diffs=10, pairs=51, free_bytes=bytes_of_dots(1000, 10) - 1)
+
+
+def test_costs_are_measured_once_where_none_are_given(on_shim, monkeypatch):
+    made = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3)
+    monkeypatch.setattr("hyphae_gpu.backends.cuda.dense._MEASURED_PAIRS", 64)
+    asked = []
+    backend = on_shim(0, costs=None)
+    monkeypatch.setattr(backend.launcher, "seconds", lambda work: asked.append(work()) or len(asked) * 64.0)
+    for _ in range(2):
+        assert_equal(made, GossipRules(), backend)
+    assert len(asked) == 2
+    assert backend._costs == GateCosts(pair=1.0, cell=128.0 / (50 * 5))
