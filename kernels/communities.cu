@@ -36,11 +36,6 @@ struct Choice {
     }
 };
 
-__device__ __forceinline__ int64 sum_over_warp(int64 value) {
-    for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL_LANES, value, step);
-    return value;
-}
-
 __device__ __forceinline__ Choice best_of_warp(Choice choice) {
     for (int step = WARP / 2; step > 0; step /= 2) {
         double gain = __shfl_xor_sync(ALL_LANES, choice.gain, step);
@@ -55,7 +50,7 @@ struct Warp {
     __device__ int64 rank() const { return lane_of_warp(); }
     __device__ int64 size() const { return WARP; }
     __device__ void meet() const { __syncwarp(); }
-    __device__ int64 sum(int64 value) const { return sum_over_warp(value); }
+    __device__ int64 sum(int64 value) const { return sum_over_lanes(value, WARP); }
     __device__ Choice best(Choice choice) const { return best_of_warp(choice); }
 };
 
@@ -67,7 +62,7 @@ struct Block {
     __device__ int64 size() const { return blockDim.x; }
     __device__ void meet() const { __syncthreads(); }
     __device__ int64 sum(int64 value) const {
-        value = sum_over_warp(value);
+        value = sum_over_lanes(value, WARP);
         if (lane_of_warp() == 0) sums[threadIdx.x / WARP] = value;
         __syncthreads();
         value = 0;
