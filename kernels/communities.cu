@@ -1,4 +1,5 @@
 // Local moving by modularity, on integers, in synchronous sub-steps, and the parts that communities fall into (spec 6.4).
+#include "best.cuh"
 #include "components.cuh"
 
 // A level's links by node, symmetric; totals: the sum of a node's weights. Community c has sums[c], its members' totals.
@@ -24,39 +25,18 @@ __device__ __forceinline__ bool moves_in(int64 step, int64 iteration, int64 numb
     return int64(splitmix64(1000003ull * uint64(number) + uint64(iteration)) % 4) == step;
 }
 
-// What a node may move to; community -1: nothing is better than staying.
-struct Choice {
-    double gain;
-    int32 community;
-
-    __device__ void take(double its_gain, int32 its_community) {
-        if (its_community < 0) return;
-        bool better = community < 0 || its_gain > gain || (its_gain == gain && its_community < community);
-        if (better) *this = {its_gain, its_community};
-    }
-};
-
-__device__ __forceinline__ Choice best_of_warp(Choice choice) {
-    for (int step = WARP / 2; step > 0; step /= 2) {
-        double gain = __shfl_xor_sync(ALL_LANES, choice.gain, step);
-        int32 community = __shfl_xor_sync(ALL_LANES, choice.community, step);
-        choice.take(gain, community);
-    }
-    return choice;
-}
-
 // The threads that work on one node: a warp, or a block.
 struct Warp {
     __device__ int64 rank() const { return lane_of_warp(); }
     __device__ int64 size() const { return WARP; }
     __device__ void meet() const { __syncwarp(); }
     __device__ int64 sum(int64 value) const { return sum_over_lanes(value, WARP); }
-    __device__ Choice best(Choice choice) const { return best_of_warp(choice); }
+    __device__ Best best(Best choice) const { return best_of_warp(choice); }
 };
 
 struct Block {
     int64 *sums;       // shared memory, one a warp
-    Choice *choices;
+    Best *choices;
 
     __device__ int64 rank() const { return threadIdx.x; }
     __device__ int64 size() const { return blockDim.x; }
@@ -69,13 +49,7 @@ struct Block {
         for (unsigned warp = 0; warp < blockDim.x / WARP; ++warp) value += sums[warp];
         return value;
     }
-    __device__ Choice best(Choice choice) const {
-        choice = best_of_warp(choice);
-        if (lane_of_warp() == 0) choices[threadIdx.x / WARP] = choice;
-        __syncthreads();
-        for (unsigned warp = 0; warp < blockDim.x / WARP; ++warp) choice.take(choices[warp].gain, choices[warp].community);
-        return choice;
-    }
+    __device__ Best best(Best choice) const { return best_of_block(choice, choices); }
 };
 
 // An open-addressing table of a node's neighbouring communities: key -1 and no weight in an empty place.
@@ -125,7 +99,7 @@ __device__ void choose(const Team &team, const Level &level, const Neighbours &t
     int64 total = level.totals[node];
     double penalty = double(level.numerator * total);
     double stay = level.den_two_m * double(linked_own) - penalty * double(level.sums[own] - total);
-    Choice choice{stay, -1};
+    Best choice{stay, -1};  // -1: nothing is better than staying
     for (int64 place = team.rank(); place < places; place += team.size()) {
         int32 community = table.keys[place];
         if (community < 0) continue;
@@ -135,7 +109,7 @@ __device__ void choose(const Team &team, const Level &level, const Neighbours &t
         table.clear(place);
     }
     choice = team.best(choice);
-    if (team.rank() == 0) chosen[node] = choice.community < 0 ? own : choice.community;
+    if (team.rank() == 0) chosen[node] = choice.number < 0 ? own : choice.number;
     team.meet();
 }
 
@@ -164,7 +138,7 @@ extern "C" __global__ void choose_long(const int64 *offsets, const int32 *target
                                        int64 count, int64 iteration, int64 step, int32 *keys, uint64 *linked,
                                        int64 room, int32 *chosen) {
     __shared__ int64 sums_of_warps[32];
-    __shared__ Choice choices_of_warps[32];
+    __shared__ Best choices_of_warps[32];
     Block block{sums_of_warps, choices_of_warps};
     Neighbours table{keys + room * blockIdx.x, linked + room * blockIdx.x};
     Level level{offsets, targets, weights, totals, community, sums, den_two_m, numerator};

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cuda import communities as orchestration
+from hyphae_gpu.backends.cuda.sources import kernel_source
 from hyphae_gpu.emergence.scenes import Links, communities
 from tests.emergence.test_scenes import RESOLUTIONS, graphs, linked, planted
 from tests.oracles import scenes as oracle
@@ -93,6 +96,11 @@ def test_hubs_whose_rows_are_a_blocks_work_choose_as_any_other(on_cuda, degree: 
     links, _ = linked(list(range(degree + 3)), pairs)
     assert int(np.diff(links.offsets).max()) == degree
     communities(links, np.arange(degree + 3), (2, 1), BothBackends(on_cuda(degree)))
+
+
+def test_host_and_kernel_call_the_same_rows_long():
+    source = kernel_source("communities")
+    assert int(re.search(r"LONGEST_OF_WARP = (\d+);", source)[1]) == orchestration._LONGEST_OF_WARP
 
 
 def test_few_tables_for_long_rows_take_turns(on_shim, monkeypatch: pytest.MonkeyPatch):
