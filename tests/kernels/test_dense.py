@@ -63,18 +63,21 @@ def test_the_cheaper_way_is_taken(on_shim, monkeypatch, costs, products):
 
 def test_few_gates_are_computed_one_by_one_where_many_are_not():
     costs = GateCosts(pair=200.0, cell=1.0)
-    assert dense_is_cheaper(costs, nodes=1000, diffs=10, pairs=51, free_bytes=1 << 30)
-    assert not dense_is_cheaper(costs, nodes=1000, diffs=10, pairs=50, free_bytes=1 << 30)
-    assert not dense_is_cheaper(costs, nodes=1000, diffs=10, pairs=51, free_bytes=bytes_of_dots(1000, 10) - 1)
+    assert dense_is_cheaper(costs, nodes=1000, diffs=40, pairs=201, free_bytes=1 << 30)
+    assert not dense_is_cheaper(costs, nodes=1000, diffs=40, pairs=200, free_bytes=1 << 30)
+    assert not dense_is_cheaper(costs, nodes=1000, diffs=40, pairs=201, free_bytes=bytes_of_dots(1000, 40) - 1)
+    # a product has at least 32 rows
+    assert not dense_is_cheaper(costs, nodes=1000, diffs=1, pairs=160, free_bytes=1 << 30)
 
 
 def test_costs_are_measured_once_where_none_are_given(on_shim, monkeypatch):
     made = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3)
-    monkeypatch.setattr("hyphae_gpu.backends.cuda.dense._MEASURED_PAIRS", 64)
+    for what, count in (("PAIRS", 64), ("NODES", 90), ("DIFFS", 16)):
+        monkeypatch.setattr(f"hyphae_gpu.backends.cuda.dense._MEASURED_{what}", count)
     asked = []
     backend = on_shim(0, costs=None)
     monkeypatch.setattr(backend.launcher, "seconds", lambda work: asked.append(work()) or len(asked) * 64.0)
     for _ in range(2):
         assert_equal(made, GossipRules(), backend)
     assert len(asked) == 2
-    assert backend._costs == GateCosts(pair=1.0, cell=128.0 / (50 * 5))
+    assert backend._costs == GateCosts(pair=1.0, cell=128.0 / (90 * 16))

@@ -22,6 +22,7 @@ from hyphae_gpu.vectors import lengths, quantise
 from hyphae_gpu.wave_state import Offers, WaveState
 from tests.gossip.test_waves import lossy_rules, rules_of
 from tests.graphs import Swarm, adjacency_of, limited_swarms, small_swarms, swarm, swarms
+from tests.kernels.conftest import DENSE, SPARSE
 from tests.oracles import gossip as oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -259,3 +260,22 @@ def test_no_nodes_no_edges_no_diffs(on_cuda):
     diffs = swarm(1, nodes=1, degree=0, diffs=0).diffs
     made = Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, 0), diffs=diffs)
     assert len(assert_equal(made, GossipRules(), on_cuda(0), sweep=True)) == 0
+
+
+@pytest.mark.parametrize("costs", [SPARSE, DENSE])
+@pytest.mark.parametrize("setting", ["sigma_min", "cos_min"])
+def test_a_gate_is_open_at_its_very_threshold(on_cuda, costs, setting):
+    """spec 3.3: at or above; the next number up is closed."""
+    nodes = Nodes.build(np.array([[1.0, 0.3], [0.7, 0.9]], np.float32))
+    edges = Edges.build(np.array([0], np.int32), np.array([1], np.int32), np.array([1.0], np.float32))
+    diffs = Diffs.build(nodes, np.array([0], np.int32), knowledge_types=np.zeros(1, np.int8), saliences=np.array([0.7]))
+    made = Swarm(nodes=nodes, edges=edges, adjacency=adjacency_of(edges, 2), diffs=diffs)
+    dot = int(nodes.images[0].int() @ nodes.images[1].int())
+    cosine = dot / (float(nodes.lengths[0]) * float(nodes.lengths[1]))
+    score = float(CpuBackend().scores(nodes, diffs, torch.tensor([0]), torch.tensor([1])))
+    at = {"sigma_min": score, "cos_min": cosine}[setting]
+    asked = torch.tensor([1], dtype=torch.int32)
+    for threshold, reached in ((at, 2), (float(np.nextafter(at, 2.0)), 1)):
+        rules = replace(GossipRules(sigma_min=-1.0, cos_min=-1.0), **{setting: threshold})
+        assert len(assert_equal(made, rules, on_cuda(0, costs=costs))) == reached
+        assert on_cuda(0, costs=costs).open_counts(nodes, diffs, rules, asked).tolist() == [reached - 1]

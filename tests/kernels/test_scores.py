@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
+from hyphae_gpu.backends.cpu.losses import philox_word
 from hyphae_gpu.swarm import Diffs, GossipRules, Nodes
 from tests.graphs import swarm
 
@@ -80,3 +81,13 @@ def test_the_longest_vectors_do_not_overflow(on_cuda):
     expected = CpuBackend().scores(nodes, diffs, *rows)
     assert torch.equal(on_cuda(0).scores(nodes, diffs, *rows), expected)
     assert expected[1] == ((0.6 * -1.0) + (0.3 * 0.0)) + (0.1 * 0.5)
+
+
+def test_a_transmission_is_lost_below_the_threshold_and_not_at_it(on_cuda):
+    """spec 3.10: a word below floor(loss * 2^32)."""
+    seed, drawn = (7 << 32) + 3, (5, 11, 12, 13)
+    word = int(philox_word(3, 7, *drawn))
+    columns = (torch.tensor([5]), torch.tensor([11]).int(), torch.tensor([12]).int(), torch.tensor([13]))
+    for threshold, lost in ((word, False), (word + 1, True)):
+        rules = GossipRules(loss=threshold / 2**32, seed=seed)
+        assert on_cuda(0).losses(rules, *columns).tolist() == CpuBackend().losses(rules, *columns).tolist() == [lost]

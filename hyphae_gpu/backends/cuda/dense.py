@@ -15,8 +15,8 @@ from hyphae_gpu.backends.cuda.mirrors import DiffColumns, NodeColumns, chunks_of
 
 #: Rows and columns that the device's int8 matrix product asks for: more than 16, and multiples of 8.
 _LEAST_ROWS, _MULTIPLE = 32, 8
-#: Nodes and pairs that a measurement takes.
-_MEASURED_NODES, _MEASURED_PAIRS = 1 << 15, 1 << 18
+#: Nodes, diffs and pairs that a measurement takes, whatever the first batch has.
+_MEASURED_NODES, _MEASURED_DIFFS, _MEASURED_PAIRS = 1 << 15, 1 << 10, 1 << 18
 _BYTES = 4
 
 
@@ -39,9 +39,9 @@ def dots_of(images: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
 
 def measured(launcher: Launcher, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
     """Measure both ways on some of these nodes and diffs; there must be one of each at least."""
-    some = nodes.images[:_MEASURED_NODES]
-    count, width = len(nodes.lengths), len(diffs.lengths)
-    device = launcher.device
+    device, count, width = launcher.device, len(nodes.lengths), len(diffs.lengths)
+    some = nodes.images[torch.arange(_MEASURED_NODES, device=device) % count]
+    queries = diffs.images[torch.arange(_MEASURED_DIFFS, device=device) % width]
     pairs = torch.arange(_MEASURED_PAIRS, dtype=torch.int64, device=device)
     out = torch.empty(len(pairs), dtype=torch.float64, device=device)
     # a stride that shares no factor with most counts: rows from anywhere
@@ -52,13 +52,14 @@ def measured(launcher: Launcher, nodes: NodeColumns, diffs: DiffColumns) -> Gate
     grid = grid_of(launcher, len(pairs), lanes=lanes)
     return GateCosts(
         pair=launcher.seconds(lambda: launcher.launch("scores", asked, grid=grid)) / len(pairs),
-        cell=launcher.seconds(lambda: dots_of(some, diffs.images)) / (len(some) * width),
+        cell=launcher.seconds(lambda: dots_of(some, queries)) / (len(some) * len(queries)),
     )
 
 
 def dense_is_cheaper(costs: GateCosts, *, nodes: int, diffs: int, pairs: float, free_bytes: int) -> bool:
     """Return whether a matrix product over all nodes costs less than `pairs` gates one by one, and has room."""
-    return nodes * diffs * costs.cell < pairs * costs.pair and bytes_of_dots(nodes, diffs) <= free_bytes
+    whole = nodes * max(diffs, _LEAST_ROWS) * costs.cell
+    return whole < pairs * costs.pair and bytes_of_dots(nodes, diffs) <= free_bytes
 
 
 def bytes_of_dots(nodes: int, diffs: int) -> int:
