@@ -99,6 +99,23 @@ def test_only_what_did_not_fit_is_run_again(shim_folder: Path):
     assert torch.equal(values, CpuBackend().resonance(flow, *asked)[0])
 
 
+def test_room_that_most_needed_is_there_at_once_the_next_time(shim_folder: Path):
+    flow = flow_from(star(300, 4096), 301)
+    launched: list[int] = []
+
+    class Watched(ShimLauncher):
+        def launch(self, kernel, arguments, **how):
+            launched.append(len(arguments[7]))
+            super().launch(kernel, arguments, **how)
+
+    resonances, asked = Resonances(Watched(shim_folder), Scope(cells=1)), everywhere(flow, [0, 1, 2])
+    for expected in ([3, 3, 3], [3]):
+        launched.clear()
+        values, _ = resonances.compute(flow, *asked, FLOW_LAW, with_throughs=False)
+        assert launched == expected
+        assert torch.equal(values, CpuBackend().resonance(flow, *asked)[0])
+
+
 @pytest.mark.parametrize("name", [name for name in HOSTILE if "100,000" not in name])
 def test_hostile_graphs_equal_the_cpu_backends(on_cuda, name: str):
     pairs, count = HOSTILE[name]

@@ -10,17 +10,21 @@ import torch
 from hyphae_gpu.backends.cuda.launcher import Launcher
 from hyphae_gpu.swarm import Flow, FlowLaw
 
+#: Bytes of a cell and its places in a block's lists, and the share of free memory that they may take, one in so many.
+_CELL_BYTES = 52
+_MEMORY_SHARE = 4
+
 _FlowColumns = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """How many nodes' cells, 52 bytes each, a block starts with (half of them may be in use), and all blocks together.
+    """How many nodes' cells a block starts with (half of them may be in use), and all blocks have together at most.
 
     An origin whose diffs concern more nodes is run again with four times as many.
     """
 
-    cells: int = 1 << 13
+    cells: int = 1 << 14
     all_cells: int = 1 << 24
 
 
@@ -29,6 +33,8 @@ class Resonances:
 
     def __init__(self, launcher: Launcher, scope: Scope | None = None) -> None:
         self.launcher, self.scope = launcher, scope or Scope()
+        #: What most origins of a batch that filled the device needed.
+        self._cells = self.scope.cells
         self._flows: WeakKeyDictionary[Flow, _FlowColumns] = WeakKeyDictionary()
 
     def compute(
@@ -50,10 +56,11 @@ class Resonances:
         numbers = (law.start, law.numerator, law.denominator, law.cut, law.rounds)
         # Half of so many cells hold every node, so that this much always suffices.
         most = _power_of_two(2 * max(len(flow.totals), self.launcher.block))
-        capacity = min(most, _power_of_two(max(self.scope.cells, 2 * self.launcher.block)))
+        capacity = min(most, _power_of_two(max(self._cells, 2 * self.launcher.block)))
         groups = torch.nonzero(offsets.diff() > 0).flatten()
         while len(groups):
-            grid = max(1, min(len(groups), self.launcher.blocks, self.scope.all_cells // capacity))
+            cells = min(self.scope.all_cells, self.launcher.free_bytes() // _MEMORY_SHARE // _CELL_BYTES)
+            grid = max(1, min(len(groups), self.launcher.blocks, cells // capacity))
             failed = torch.zeros(len(groups), dtype=torch.bool, device=device)
             arguments = (
                 *columns,
@@ -66,8 +73,11 @@ class Resonances:
                 *(int(with_throughs), values, throughs, failed),
             )
             self.launcher.launch("resonance", arguments, grid=grid)
-            groups = groups[failed]
+            left = groups[failed]
             capacity = min(most, 4 * capacity)
+            if 2 * len(left) > max(len(groups), self.launcher.blocks):
+                self._cells = capacity
+            groups = left
         return values, throughs
 
     def _columns(self, flow: Flow) -> _FlowColumns:
