@@ -19,9 +19,9 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 #: Sub-steps of an iteration, most iterations of a level, and 1 / the share of moves below which it is over (spec 6.4).
-_SUB_STEPS = 4
-_ITERATIONS = 100
-_QUIET = 1000
+SUB_STEPS = 4
+ITERATIONS = 100
+QUIET = 1000
 _HASH_STEP = 1_000_003
 _SMALLEST_PIECE = 4096
 #: Places in the least table of a node's neighbouring communities; it has at least twice as many as the node has links.
@@ -46,15 +46,15 @@ def communities(
     sums, chosen, order = totals.copy(), np.empty(count, np.int32), np.empty(count, np.int32)
     degree = int(np.diff(offsets).max(initial=0))
     with _ranges(threads, count, degree) as over:
-        for iteration in range(_ITERATIONS):
+        for iteration in range(ITERATIONS):
             starts = _by_sub_step(numbers, iteration, order)
             moves = 0
-            for step in range(_SUB_STEPS):
+            for step in range(SUB_STEPS):
                 movers = order[starts[step] : starts[step + 1]]
                 level = (offsets, targets, weights, totals, community, sums)
                 over(movers, level, (den_two_m, resolution[0]), chosen)
                 moves += _apply(movers, chosen, totals, community, sums)
-            if not moves or moves * _QUIET < count:
+            if not moves or moves * QUIET < count:
                 break
     parts = np.arange(count, dtype=np.int32)
     _split(offsets, targets, community, parts)
@@ -120,12 +120,12 @@ def _splitmix64(state):
 def _by_sub_step(numbers, iteration, order):
     """Put the nodes of each sub-step of an iteration side by side; return where each begins."""
     steps = np.empty(numbers.size, np.uint8)
-    starts = np.zeros(_SUB_STEPS + 1, np.int64)
+    starts = np.zeros(SUB_STEPS + 1, np.int64)
     for node in range(numbers.size):
         state = np.uint64(_HASH_STEP) * np.uint64(numbers[node]) + np.uint64(iteration)
-        steps[node] = _splitmix64(state) % np.uint64(_SUB_STEPS)
+        steps[node] = _splitmix64(state) % np.uint64(SUB_STEPS)
         starts[steps[node] + 1] += 1
-    for step in range(_SUB_STEPS):
+    for step in range(SUB_STEPS):
         starts[step + 1] += starts[step]
     places = starts.copy()
     for node in range(numbers.size):

@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import torch
 
-from hyphae_gpu.backends.cpu.backend import CpuBackend
-from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
+from hyphae_gpu.backends.cuda.graph import CudaGraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
 from hyphae_gpu.backends.cuda.memory import Plan, plan
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, GraphColumns, Mirrors, NodeColumns, chunks_of, lanes_of
+from hyphae_gpu.backends.cuda.resonance import Resonances
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
 from hyphae_gpu.backends.cuda.slots import NoRoomError
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
@@ -30,12 +30,12 @@ _C = TypeVar("_C", WaveState, Offers)
 _SLICE = 32
 
 
-class CudaBackend(GraphOperations):
+class CudaBackend(CudaGraphOperations):
     """A CUDA device as a `Backend`.
 
     Columns may lie on the host or on the device: what is elsewhere is brought there (nodes and adjacencies once, as
-    long as they live), and results go back to where the diffs came from. The graph's own operations (`GraphOperations`)
-    and resonance run on the host, on `threads` threads.
+    long as they live), and results go back to where the diffs came from. `threads` are the host's, for what of the
+    graph's own operations stays there (`CudaGraphOperations`).
     """
 
     name = "cuda"
@@ -45,8 +45,8 @@ class CudaBackend(GraphOperations):
     ) -> None:
         """Make a backend; `room` and `costs` stand in for what is planned and measured."""
         self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
-        self._host = CpuBackend(threads=threads)
         self._mirrors = Mirrors(launcher.device)
+        self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
         #: Gates that a diff needed in the last call, by whether it ran one round or many.
         self._gates_a_diff: dict[bool, float] = {}
@@ -195,11 +195,9 @@ class CudaBackend(GraphOperations):
         law: FlowLaw = FLOW_LAW,
         with_throughs: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `Backend.resonance`; computed on the host."""
-        columns = (flow.offsets, flow.targets, flow.weights, flow.totals)
-        there = Flow(**dict(zip(("offsets", "targets", "weights", "totals"), (c.cpu() for c in columns), strict=True)))
-        asked = (origins.cpu(), offsets.cpu(), nodes.cpu())
-        values, throughs = self._host.resonance(there, *asked, law=law, with_throughs=with_throughs)
+        """See `Backend.resonance`."""
+        asked = (origins, offsets, nodes)
+        values, throughs = self._resonances.compute(flow, *asked, law, with_throughs=with_throughs)
         return values.to(origins.device), throughs.to(origins.device)
 
     def _launch(self, kernel: str, pairs: int, nodes: NodeColumns, diffs: DiffColumns, *rest: Argument) -> None:

@@ -1,0 +1,78 @@
+"""The graph operations of the CUDA backend: numpy arrays go to the device, and what was computed comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hyphae_gpu.backends.cpu.graph import GraphOperations
+from hyphae_gpu.backends.cuda import centroids, closest, communities, components, cosines, near
+from hyphae_gpu.backends.cuda.communities import Links
+from hyphae_gpu.backends.cuda.image_rows import brought
+from hyphae_gpu.backends.cuda.launcher import Launcher
+
+I8 = npt.NDArray[np.int8]
+F64 = npt.NDArray[np.float64]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+class CudaGraphOperations(GraphOperations):
+    """What topology, drift and scenes ask of a backend (`backends.protocol`), on a launcher's device.
+
+    `equal_rows` and `order_rows` stay on the host, whose memory their input and output fill.
+    """
+
+    launcher: Launcher
+
+    def nearest_linked(
+        self, images: I8, lengths: F64, representatives: I32, offsets: I64, links: I32, count: int
+    ) -> I32:
+        """See `Backend.nearest_linked`."""
+        return near.nearest_linked(self.launcher, images, lengths, representatives, offsets, links, count)
+
+    def cosines(self, images: I8, lengths: F64, left: I32, right: I32) -> F64:
+        """See `Backend.cosines`."""
+        return cosines.cosines(self.launcher, images, lengths, left, right)
+
+    def closest_pairs(self, images: I8, lengths: F64, members: I32, ranks: I32) -> tuple[I32, I32]:
+        """See `Backend.closest_pairs`."""
+        return closest.closest_pairs(self.launcher, images, lengths, members, ranks)
+
+    def centroids(
+        self, images: I8, offsets: I64, cells: I32, weights: I64
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """See `Backend.centroids`."""
+        return centroids.centroids(self.launcher, images, offsets, cells, weights)
+
+    def components(self, count: int, left: I32, right: I32) -> I32:
+        """See `Backend.components`."""
+        ends = (self._brought(left, torch.int32), self._brought(right, torch.int32))
+        labels: I32 = _numpy(components.components(self.launcher, count, *ends))
+        return labels
+
+    def communities(self, offsets: I64, targets: I32, weights: I64, numbers: I64, resolution: tuple[int, int]) -> I32:
+        """See `Backend.communities`."""
+        links, named = self._links(offsets, targets, weights), self._brought(numbers, torch.int64)
+        parts: I32 = _numpy(communities.communities(self.launcher, links, named, resolution))
+        return parts
+
+    def merged_links(self, offsets: I64, targets: I32, weights: I64, groups: I32) -> tuple[I64, I32, I64]:
+        """See `Backend.merged_links`."""
+        links, named = self._links(offsets, targets, weights), self._brought(groups, torch.int32)
+        merged = communities.merged_links(links, named)
+        return _numpy(merged[0]), _numpy(merged[1]), _numpy(merged[2])
+
+    def _links(self, offsets: I64, targets: I32, weights: I64) -> Links:
+        brought = self._brought
+        return brought(offsets, torch.int64), brought(targets, torch.int32), brought(weights, torch.int64)
+
+    def _brought(self, array: npt.NDArray[Any], kind: torch.dtype) -> torch.Tensor:
+        return brought(self.launcher.device, array, kind)
+
+
+def _numpy(column: torch.Tensor) -> Any:
+    return column.cpu().numpy()
