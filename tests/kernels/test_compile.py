@@ -21,11 +21,11 @@ def need_nvrtc():
 
 
 def ptx(source: str, architecture: str, compiler_options: tuple[str, ...] = COMPILER_OPTIONS) -> str:
-    """Compile by NVRTC as the backend does; needs no driver. Warnings are errors."""
+    """Compile by NVRTC as the backend does; needs no driver. A warning is a failure: it would stand in the log."""
     from cupy.cuda import nvrtc
 
     program = nvrtc.createProgram(source, "kernel.cu", (), ())
-    options = (*compiler_options, f"--gpu-architecture={architecture}", "-Werror=all-warnings")
+    options = (*compiler_options, f"--gpu-architecture={architecture}")
     try:
         nvrtc.compileProgram(program, options)
     except nvrtc.NVRTCError:
@@ -41,6 +41,13 @@ def test_compiles_without_warnings_or_contractions(stem, architecture):
     text = ptx(kernel_source(stem), architecture)
     assert f".target {architecture}" in text
     assert not CONTRACTED.search(text)
+
+
+def test_a_warning_would_be_seen():
+    """NVRTC 13.0 knows no option that makes warnings errors."""
+    unused = 'extern "C" __global__ void odd(long long *out) { int unused; out[0] = 1; }'
+    with pytest.raises(AssertionError, match="unused"):
+        ptx(unused, "sm_90")
 
 
 def test_a_contraction_would_be_seen():
