@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,8 @@ from hyphae_gpu.ingest import read_rows
 from hyphae_gpu.progress import Progress, Silent
 from hyphae_gpu.report import Record, write_report
 from hyphae_gpu.report.metrics import totals
-from hyphae_gpu.report.record import Inbox, Received
-from hyphae_gpu.report.wording import reason
+from hyphae_gpu.report.record import Emerged, Inbox, Received
+from hyphae_gpu.report.wording import counted, reason, source, why_promoted
 from hyphae_gpu.store import Store, open_store
 
 #: The demo's project in the store; every demo begins it anew.
@@ -41,6 +41,16 @@ FEATURED = tuple(
     )
 )
 _TOLD_AGENTS, _TOLD_ENTRIES, _WIDTH = 4, 4, 100
+#: Promotions that are told of each layer, the upper first; and patterns.
+_TOLD_PROMOTIONS, _TOLD_PATTERNS = ((2, 2), (1, 1)), 2
+#: How pieces of news came to be, by diff type.
+_KINDS = {
+    "created": "noted",
+    "updated": "changed",
+    "superseded": "on what was superseded",
+    "contradiction": "on contradictions",
+    "pattern": "of patterns",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +121,48 @@ def story(demo: Demo) -> Iterator[str]:
         yield f"The {inbox.name} caught {_counted(inbox, 'piece', 'pieces')} of it for the {inbox.shown[0].agent}:"
         yield from _entries(inbox.shown[:2])
         yield ""
+    yield from _settled(record.emerged)
     yield from _wrapped(
-        f"In all, {sums.arrived:,} of {sums.sent:,} pieces of news reached {sums.reached} of {sums.agents} "
-        f"maintainers, in {len(record.epochs)} epochs; {demo.seconds:.0f} s with everything.",
+        f"In all, {sums.arrived:,} of {sums.sent:,} pieces of news{_kinds(record.told)} reached {sums.reached} of "
+        f"{sums.agents} maintainers, in {len(record.epochs)} epochs; {demo.seconds:.0f} s with everything.",
         "",
     )
     yield f"The whole picture: {demo.report}"
     if record.inboxes:
         yield f'More of it:        hyphae-gpu inbox "{record.inboxes[0].name}" --why --project {PROJECT}'
+
+
+def _settled(emerged: Emerged) -> Iterator[str]:
+    """Yield what the swarm made of it by itself: what was promoted and why, and what several agents noted alike."""
+    if emerged.promoted:
+        up = {layer: sum(count for (_, to), count in emerged.promoted.items() if to == layer) for layer in (1, 2)}
+        yield from _wrapped(
+            f"By itself the swarm promoted {counted(up[1], 'piece')} of news that enough of one of its "
+            f"{counted(emerged.scene_count, 'topic')} had (layer 1), and {up[2]:,} of them again that enough topics "
+            "had (layer 2), from where they travel farther:",
+            "",
+        )
+        for layer, told in _TOLD_PROMOTIONS:
+            of_layer = [one for one in emerged.promotions if one.layer == layer]
+            for one in of_layer[:told]:
+                yield f"  to layer {one.layer}  {one.sent.subject}"
+                yield from _wrapped(one.sent.title, " " * 14)
+                why = f"({one.sent.knowledge_type} from {source(one.sent)}; {why_promoted(one)})"
+                yield from _wrapped(why, " " * 14)
+        yield ""
+    if emerged.pattern_count:
+        yield f"It found {counted(emerged.pattern_count, 'pattern')}, which several maintainers noted alike:"
+        for pattern in emerged.patterns[:_TOLD_PATTERNS]:
+            yield f"  {'pattern':<10}  {pattern.subject}"
+            yield from _wrapped(pattern.title, " " * 14)
+            yield f"{' ' * 14}({counted(pattern.members, 'cell')} of {counted(pattern.agents, 'maintainer')})"
+        yield ""
+
+
+def _kinds(told: Mapping[str, int]) -> str:
+    """Return in brackets how news came to be, where some of it was made by the swarm."""
+    made = [f"{told[kind]:,} {words}" for kind, words in _KINDS.items() if told.get(kind)]
+    return f" ({', '.join(made)})" if len(made) > 1 else ""
 
 
 def _about(batches: list[Batch]) -> str:

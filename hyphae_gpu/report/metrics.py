@@ -76,6 +76,24 @@ def hops(counted: Mapping[int, int]) -> dict[int, int]:
     return {hop: counted.get(hop, 0) for hop in range(max(counted, default=-1) + 1)}
 
 
+def met_after(epochs: Sequence[Epoch]) -> dict[int, int]:
+    """Return after how many hops the cells of how many contradictions met, over all epochs, no number left out."""
+    counted: Counter[int] = Counter()
+    for epoch in epochs:
+        counted.update({int(hop): count for hop, count in epoch.counts.get("met_after", {}).items()})
+    return hops(counted)
+
+
+def rounds(epochs: Sequence[Epoch]) -> dict[int, tuple[int, int]]:
+    """Return each epoch's rounds of gossip and the sweeps behind them (spec 7.2)."""
+    return {epoch.epoch: (epoch.counts.get("rounds", 0), epoch.counts.get("sweeps", 0)) for epoch in epochs}
+
+
+def summed(epochs: Sequence[Epoch], count: str) -> int:
+    """Return the sum of a count over epochs, 0 where none kept it."""
+    return sum(epoch.counts.get(count, 0) for epoch in epochs)
+
+
 def scopes(record: Record) -> list[Scope]:
     """Return energy and reach by knowledge type, in the vocabulary's order, unknown ones last."""
     order = [*names(KnowledgeType), *sorted(total.knowledge_type for total in record.types)]

@@ -10,12 +10,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from hyphae_gpu.report import metrics, plots
+from hyphae_gpu.report import metrics, plots, wording
 from hyphae_gpu.report.record import Record
-from hyphae_gpu.report.wording import reason, short
+from hyphae_gpu.report.scene_map import scene_map
+from hyphae_gpu.vocabulary import PROMOTION_ENERGY, PROMOTION_NODES, PROMOTION_SALIENCE, PROMOTION_SCENES
 
-#: Rows of the table of all agents; the others are counted.
-_AGENTS_LISTED = 500
+#: Rows of the tables of all agents, of scenes, of epochs (the last ones); the others are counted.
+_AGENTS_LISTED, _SCENES_LISTED, _EPOCHS_LISTED = 500, 20, 30
 
 
 def write_report(record: Record, path: Path) -> Path:
@@ -43,19 +44,33 @@ def render(record: Record) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(count=_count, short=short, share=_share, reason=reason)
+    environment.filters.update(
+        count=_count,
+        share=_share,
+        short=wording.short,
+        counted=_counted,
+        reason=wording.reason,
+        source=wording.source,
+        why_promoted=wording.why_promoted,
+        way_up=wording.way_up,
+        why_opposed=wording.why_opposed,
+        who_heard=wording.who_heard,
+        noted_by=wording.noted_by,
+    )
     return environment.get_template("page.html").render(_content(record))
 
 
 def _content(record: Record) -> dict[str, Any]:
     sizes = metrics.fullest(record.sizes)
     scopes = metrics.scopes(record)
-    seconds = metrics.stage_seconds(record.epochs)
+    epochs = record.epochs[-_EPOCHS_LISTED:]
+    seconds = metrics.stage_seconds(epochs)
     figures = (
         ("Whose inbox filled", plots.inbox_figure(sizes)),
         ("How many hops it took", plots.hops_figure(metrics.hops(record.hops))),
         ("Energy and reach by knowledge type", plots.scope_figure(scopes)),
-        ("Where the time went", plots.seconds_figure(seconds, [epoch.epoch for epoch in record.epochs])),
+        ("Where the time went", plots.seconds_figure(seconds, [epoch.epoch for epoch in epochs])),
+        ("Rounds of gossip, and sweeps behind them", plots.rounds_figure(metrics.rounds(epochs))),
         ("How well the graph is connected", plots.degree_figure(metrics.degree_counts(record.topology))),
     )
     return {
@@ -64,11 +79,31 @@ def _content(record: Record) -> dict[str, Any]:
         "sizes": sizes[:_AGENTS_LISTED],
         "unlisted": max(0, len(sizes) - _AGENTS_LISTED),
         "scopes": scopes,
-        "epoch_seconds": [math.fsum(values[at] for values in seconds.values()) for at in range(len(record.epochs))],
+        "epochs": epochs,
+        "earlier": len(record.epochs) - len(epochs),
+        "epoch_seconds": [math.fsum(values[at] for values in seconds.values()) for at in range(len(epochs))],
+        "sums": {name: metrics.summed(record.epochs, name) for name in ("sweeps", "lost", "throttled", "repaired")},
+        "emerged": record.emerged,
+        "map": scene_map(record.emerged),
+        "scenes": record.emerged.scenes[:_SCENES_LISTED],
+        "contradictions": sum(record.emerged.contradiction_counts.values()),
+        "promoted": {layer: _promoted(record, layer) for layer in (1, 2)},
+        "met": Markup(plots.met_figure(metrics.met_after(record.epochs))),
+        "rules": {
+            "nodes": PROMOTION_NODES,
+            "scenes": PROMOTION_SCENES,
+            "salience": PROMOTION_SALIENCE,
+            "energy": PROMOTION_ENERGY,
+        },
         "degrees": metrics.spread(record.topology.degrees),
         # Drawn by matplotlib, which escapes every label: the only markup that is not the template's own.
         "figures": [(title, Markup(figure)) for title, figure in figures if figure],
     }
+
+
+def _promoted(record: Record, layer: int) -> int:
+    """Return how many diffs were promoted to a layer."""
+    return sum(count for (_, to), count in record.emerged.promoted.items() if to == layer)
 
 
 def _count(value: Any) -> str:
@@ -80,6 +115,11 @@ def _count(value: Any) -> str:
     if isinstance(value, float) and abs(value) < 100:
         return f"{value:.3g}"
     return f"{round(value):,}".replace(",", "\u202f") if math.isfinite(value) else str(value)
+
+
+def _counted(number: int, one: str) -> str:
+    """Return a whole number with its noun."""
+    return f"{_count(number)} {one if number == 1 else f'{one}s'}"
 
 
 def _share(value: float | None) -> str:

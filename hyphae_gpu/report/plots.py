@@ -83,16 +83,33 @@ def inbox_figure(sizes: Sequence[InboxSize], *, limit: int = 14) -> str:
 
 def hops_figure(counted: Mapping[int, int]) -> str:
     """Draw how many entries arrived after how many hops; empty where nothing arrived."""
-    if not counted:
+    described = "Inbox entries by number of hops from the origin"
+    return _bars(counted, "hops from the origin", "inbox entries", described, height=2.7)
+
+
+def met_figure(counted: Mapping[int, int]) -> str:
+    """Draw after how many hops the cells of how many contradictions met; empty where none did."""
+    described = "Contradictions by number of hops until their two cells met"
+    return _bars(counted, "hops until the two met", "contradictions", described, height=2.0)
+
+
+def rounds_figure(rounds: Mapping[int, tuple[int, int]]) -> str:
+    """Draw each epoch's rounds and the sweeps behind them; empty where no epoch ran or none needed a sweep."""
+    if not any(sweeps for _, sweeps in rounds.values()):
         return ""
     with mpl.rc_context(_STYLE):
-        figure, axes = _axes(2.7)
-        axes.bar(list(counted), list(counted.values()), color=_SERIES[0], width=0.75)
-        axes.set_xlabel("hops from the origin")
-        axes.set_ylabel("inbox entries")
-        _whole_numbers(axes)
-        axes.grid(axis="y")
-        return _svg(figure, "Inbox entries by number of hops from the origin")
+        figure, axes = _axes(1.1 + 0.27 * len(rounds))
+        gossip = [count for count, _ in rounds.values()]
+        axes.barh(range(len(rounds)), gossip, color=_SERIES[0], label="rounds of gossip", height=0.65)
+        sweeps = [count for _, count in rounds.values()]
+        axes.barh(range(len(rounds)), sweeps, left=gossip, color=_SERIES[1], label="sweeps", height=0.65)
+        axes.set_yticks(range(len(rounds)), [f"epoch {epoch}" for epoch in rounds])
+        axes.invert_yaxis()
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="x")
+        _legend_above(axes)
+        return _svg(figure, "Rounds and sweeps of each epoch")
 
 
 def scope_figure(scopes: Sequence[Scope]) -> str:
@@ -155,6 +172,20 @@ def degree_figure(counted: Sequence[tuple[int, int, int]]) -> str:
         _whole_numbers(axes)
         axes.grid(axis="y")
         return _svg(figure, "Nodes by number of outgoing edges")
+
+
+def _bars(counted: Mapping[int, int], across: str, up: str, described: str, *, height: float) -> str:
+    """Draw how often whole numbers occur; empty for none."""
+    if not counted:
+        return ""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _axes(height)
+        axes.bar(list(counted), list(counted.values()), color=_SERIES[0], width=0.75)
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+        _whole_numbers(axes)
+        axes.grid(axis="y")
+        return _svg(figure, described)
 
 
 def _axes(height: float) -> tuple[Figure, Axes]:

@@ -7,23 +7,28 @@ from typing import Any, LiteralString
 
 from psycopg.rows import dict_row
 
+from hyphae_gpu.store.findings import CALLED, NODE, NODE_JOINS, findings
 from hyphae_gpu.store.postgres import Connection
 
-#: A diff with its origin's words: every query that shows diffs selects these.
-_DIFF: LiteralString = """
-    o.id as origin, o.text, o.payload, d.diff_type, d.knowledge_type, d.energy, m.id as maker
+#: A diff with its origin's words: every query that shows diffs selects these, from these joined to `memory_diffs d`.
+_DIFF: LiteralString = f"{CALLED}, d.diff_type, d.knowledge_type, d.energy, m.id as maker"
+_DIFF_JOINS: LiteralString = """
+    join knowledge_nodes o on o.num = d.origin
+    left join knowledge_nodes l on l.num = o.made_of
+    left join knowledge_nodes m on m.num = o.agent
 """
 
 
 def history(connection: Connection, *, agents: Sequence[str], shown: int) -> dict[str, Any]:
     """Return all that a report needs, within the caller's transaction; `shown` rows of each list at most.
 
-    nodes: count by type. sizes: (agent, gossip, beacons) of every agent. hops: (hop, entries). types: dicts of
-    knowledge_type, diffs, energy (greatest), arrived, agents (mean). farthest: dicts of origin, text, payload,
-    diff_type, knowledge_type, energy, maker, agents, hops. inboxes: (name, entries, dicts as in farthest with agent,
-    epoch, via, hop, score, parent, parent_payload, own) of `agents`, or of the fullest; caught: the same by beacon.
-    epochs: dicts of a row each. open_shares: (agent, share) of the last epoch. edges: (kind, count). degrees: (degree,
-    nodes).
+    nodes: count by type, promoted copies of cells aside. sizes: (agent, gossip, beacons) of every agent. hops: (hop,
+    entries). types: dicts of knowledge_type, diffs, energy (greatest), arrived, agents (mean). told: diffs by diff
+    type. farthest: dicts of what `findings.CALLED` selects, diff_type, knowledge_type, energy, maker, agents, hops.
+    inboxes: (name, entries, dicts as in farthest with agent, epoch, via, hop, left_energy, score, path: from origin to
+    receiver dicts of `findings.NODE` and own) of `agents`, or of the fullest; caught: the same by beacon. emerged:
+    `findings.findings`. epochs: dicts of a row each. open_shares: (agent, share) of the last epoch. edges: (kind,
+    count). degrees: (degree, nodes).
     """
     sizes = connection.execute(
         "select a.id, count(*) filter (where i.via = 'gossip'), count(*) filter (where i.via <> 'gossip') "
@@ -33,13 +38,15 @@ def history(connection: Connection, *, agents: Sequence[str], shown: int) -> dic
     chosen = [agent for agent in agents if any(size[0] == agent and size[1] for size in sizes)]
     chosen = chosen or [agent for agent, gossip, _ in fullest[:shown] if gossip]
     return {
-        "nodes": dict(connection.execute("select type, count(*) from knowledge_nodes group by type order by type")),
+        "nodes": dict(connection.execute(_NODES)),
         "sizes": sizes,
         "hops": dict(connection.execute("select hop, count(*) from inbox group by hop")),
         "types": _dicts(connection, _TYPES),
+        "told": dict(connection.execute("select diff_type, count(*) from memory_diffs group by 1 order by 1")),
         "farthest": _dicts(connection, _FARTHEST, {"limit": shown}),
         "inboxes": [_inbox(connection, agent, shown) for agent in chosen],
         "caught": [_caught(connection, beacon, count, shown) for beacon, count in connection.execute(_BEACONS)],
+        "emerged": findings(connection, shown=shown),
         "epochs": _dicts(connection, "select epoch, as_of, seconds, counts, state_hash from epochs order by epoch"),
         "open_shares": dict(connection.execute(_OPEN_SHARES)),
         "edges": dict(connection.execute(_EDGES)),
@@ -47,6 +54,9 @@ def history(connection: Connection, *, agents: Sequence[str], shown: int) -> dic
     }
 
 
+_NODES: LiteralString = """
+    select type, count(*) from knowledge_nodes where layer = 0 or type <> 'cell' group by type order by type
+"""
 _OPEN_SHARES: LiteralString = """
     select a.id, told.share::float8 from epochs e
     cross join jsonb_each_text(e.counts -> 'open_shares') told (num, share)
@@ -67,23 +77,21 @@ _FARTHEST: LiteralString = f"""
         select diff, count(distinct agent) as agents, max(hop) as hops from inbox
         group by diff order by 2 desc, 3 desc, 1 limit %(limit)s
     ) r
-    join memory_diffs d on d.num = r.diff
-    join knowledge_nodes o on o.num = d.origin
-    left join knowledge_nodes m on m.num = o.agent
+    join memory_diffs d on d.num = r.diff {_DIFF_JOINS}
     order by r.agents desc, r.hops desc, d.num
 """
 _ENTRIES: LiteralString = f"""
     select {_DIFF}, a.id as agent, i.epoch, i.via, i.hop, i.energy as left_energy, i.score,
-        exists (select from accesses x where x.agent = i.agent and x.cell = i.parent) as own,
         array(
-            select jsonb_build_array(w.id, w.payload) from unnest(i.path) with ordinality s (num, step)
-            join knowledge_nodes w using (num) order by s.step desc
+            select {NODE} || jsonb_build_object(
+                'own', exists (select from accesses x where x.agent = i.agent and x.cell = w.num)
+            )
+            from unnest(i.path) with ordinality t (num, step)
+            join knowledge_nodes w on w.num = t.num {NODE_JOINS} order by t.step desc
         ) as path
     from inbox i
     join knowledge_nodes a on a.num = i.agent
-    join memory_diffs d on d.num = i.diff
-    join knowledge_nodes o on o.num = d.origin
-    left join knowledge_nodes m on m.num = o.agent
+    join memory_diffs d on d.num = i.diff {_DIFF_JOINS}
 """
 _BEACONS: LiteralString = "select via, count(*) from inbox where via <> 'gossip' group by via order by 2 desc, 1"
 _EDGES: LiteralString = """

@@ -8,7 +8,18 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyphae_gpu.report.metrics import degree_counts, fullest, hops, scopes, spread, stage_seconds, totals
+from hyphae_gpu.report.metrics import (
+    degree_counts,
+    fullest,
+    hops,
+    met_after,
+    rounds,
+    scopes,
+    spread,
+    stage_seconds,
+    summed,
+    totals,
+)
 from hyphae_gpu.report.record import Epoch, InboxSize, Record, Topology, TypeTotal
 
 
@@ -90,3 +101,15 @@ def test_every_node_is_in_one_bin_of_equal_width(degrees: dict[int, int], bins: 
         assert start == end + 1
     for start, end, nodes in found:
         assert nodes == sum(times for degree, times in degrees.items() if start <= degree <= end)
+
+
+def test_meetings_of_all_epochs_add_up_by_hop() -> None:
+    epochs = [epoch(1, {}, {"met_after": {"1": 2, "4": 1}}), epoch(2, {}, {}), epoch(3, {}, {"met_after": {"1": 1}})]
+    assert met_after(epochs) == {0: 0, 1: 3, 2: 0, 3: 0, 4: 1}
+    assert met_after([]) == met_after(epochs[1:2]) == {}
+
+
+def test_rounds_and_sweeps_stand_by_their_epoch() -> None:
+    epochs = [epoch(4, {}, {"rounds": 12, "sweeps": 9, "lost": 3}), epoch(5, {}, {"lost": 4}), epoch(6, {}, {})]
+    assert rounds(epochs) == {4: (12, 9), 5: (0, 0), 6: (0, 0)}
+    assert (summed(epochs, "lost"), summed(epochs, "repaired")) == (7, 0)

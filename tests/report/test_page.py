@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hyphae_gpu.report import Record, render, write_report
-from hyphae_gpu.report.record import Inbox, InboxSize
-from tests.report.record import HOSTILE, received, record
+from hyphae_gpu.report.record import Emerged, Epoch, Inbox, InboxSize
+from tests.report.record import HOSTILE, contradiction, pattern, promotion, received, record, scene
 
 _VOID = {"meta", "br", "img", "link", "input", "hr"}
 _MENTIONS = {"src", "href", "xlink:href", "action", "poster", "data", "srcset"}
@@ -133,3 +133,100 @@ def test_a_path_that_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path: 
     with pytest.raises(OSError, match="folder"):
         write_report(record(), tmp_path / "folder")
     assert [found.name for found in tmp_path.iterdir()] == ["folder"]
+
+
+def read(page: str) -> str:
+    """Return what a person reads, in one line, a table's cells apart."""
+    return " ".join(Reader(re.sub("(?=</t[dh]>)", " ", page)).text.split())
+
+
+def said(emerged: Emerged, **other: object) -> str:
+    """Return what a person reads of a page on what emerged in one epoch."""
+    values: dict[str, object] = {"project": "p", "epochs": record().epochs, "emerged": emerged}
+    return read(render(Record(**(values | other))))  # type: ignore[arg-type]
+
+
+def test_a_run_in_which_nothing_emerged_says_so_of_contradictions_and_is_silent_on_the_rest() -> None:
+    text = said(Emerged())
+    assert "Nothing: gossip brought no two cells together" in text
+    assert "topics emerged" not in text
+    assert "promoted, and why" not in text
+    assert "noted alike" not in text
+    assert "What contradicts" not in Reader(render(Record(project="p"))).text
+
+
+@pytest.mark.parametrize("count", [1, 2, 300])
+def test_a_map_has_a_disc_and_a_row_for_each_topic_or_says_how_many_it_leaves_out(count: int) -> None:
+    scenes = [scene(f"topic{i}, x", cells=500 - i, vector=(1.0, i / 100, (i % 7) / 10)) for i in range(count)]
+    emerged = Emerged(scenes=scenes, scene_count=count + 5, scene_links=[(0, count - 1, 0.5)] if count > 1 else [])
+    page = render(Record(project="p", emerged=emerged))
+    assert page.count('class="scene"') == count
+    assert page.count("<line ") == min(1, count - 1)
+    text = read(page)
+    assert "Not drawn: 5 smaller topics." in text
+    assert f"and {count + 5 - min(count, 20)} smaller topics" in text
+    assert "topic0, x 500 1 topic0, x" in text
+
+
+def test_a_topic_without_words_or_place_is_told_by_its_id() -> None:
+    text = said(Emerged(scenes=[scene("", id="scene-9", vector=None, agents=7, named=["ana", "bo"])], scene_count=1))
+    assert "1 topic:" in text
+    assert "scene-9 12 7 ana, bo and 5 more 1" in text
+
+
+def test_promotions_are_told_with_their_reason_and_counted_by_epoch() -> None:
+    ups = [promotion(layer=2, epoch=1, scenes=[("a", 1)], scene_count=4, entry=None), promotion(carrier="bo")]
+    text = said(Emerged(promotions=ups, promoted={(1, 1): 1_042, (1, 2): 1}))
+    assert "1 042 pieces of news went up to layer 1, 1 to layer 2." in text
+    assert "it reached 4 topics: “a” and 3 more; salience 0.90" in text
+    assert "nothing was in layer 2 yet" in text
+    assert "7 cells and agents of “queue, worker” had it, and enough of 1 other topic" in text
+    assert "up from bo to queue, worker, retry, job" in text
+    assert "and 1 041 more" in text
+    assert "went up in all, first or again 1 2 1 042 1 5" in text
+
+
+def test_the_rule_of_promotion_is_the_one_in_force() -> None:
+    emerged = Emerged(promotions=[promotion()], promoted={(1, 1): 1})
+    assert "that reached 5 cells and agents of one topic" in said(emerged)
+    assert "that 5 agents who work on one topic have" in said(emerged, settings={"confirm_by": "agents"})
+
+
+def test_a_pattern_is_told_with_its_agents_and_cells() -> None:
+    text = said(Emerged(patterns=[pattern(agents=5, named=["ana", "bo"], members=8)], pattern_count=3))
+    assert "3 patterns so far." in text
+    assert "noted by ana, bo and 3 more 8 5 0.99 1" in text
+    assert "and 2 more" in text
+
+
+def test_a_contradiction_is_told_with_both_sides_its_reason_and_who_heard_of_it() -> None:
+    pairs = [contradiction(), contradiction(open=False, decision="recency: “443” stands", reason="stance", about="")]
+    text = said(Emerged(contradictions=pairs, contradiction_counts={"open": 1, "resolved": 30}))
+    assert "31 contradictions, 1 open." in text
+    assert "Why: both claim something else of “port”; similarity 0.95 1 agent told: port" in text
+    assert "Resolved: recency: “443” stands" in text
+    assert "and 29 more" in text
+    assert "hops until the two met" in text
+
+
+def test_rounds_are_told_with_and_without_sweeps() -> None:
+    text = said(Emerged())
+    assert "40 transmissions got lost and 0 had to wait" in text
+    assert "they reached or raised 17 receivers" in text
+    assert "lost throttled repaired 1 2 6 3 9 40 0 17" in text
+    quiet = Epoch(epoch=1, as_of="", seconds={}, counts={"rounds": 6, "sweeps": 0, "lost": 0}, state_hash="")
+    assert "no sweep was needed" in said(Emerged(), epochs=[quiet])
+
+
+def test_of_many_epochs_the_last_are_listed_and_the_sums_are_of_all() -> None:
+    epochs = [
+        Epoch(epoch=n, as_of=f"day {n}", seconds={"gossip": 1.0}, counts={"rounds": n, "lost": 2}, state_hash="")
+        for n in range(1, 101)
+    ]
+    page = render(Record(project="p", epochs=epochs))
+    text = Reader(page).text
+    assert text.count("70 epochs before these") == 2
+    assert "day 70" not in text
+    assert "day 71" in text
+    assert "200 transmissions got lost" in text
+    assert "epoch 70" not in page

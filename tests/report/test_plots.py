@@ -22,12 +22,15 @@ def every_figure(label: str) -> list[str]:
         plots.scope_figure([scope]),
         plots.seconds_figure({label: [1.0, 2.0], "gossip": [0.0, 1.0]}, [1, 2]),
         plots.degree_figure([(0, 4, 7), (5, 9, 1)]),
+        plots.met_figure({0: 0, 1: 5, 2: 1}),
+        plots.rounds_figure({1: (12, 9), 2: (7, 0)}),
     ]
 
 
 def test_nothing_to_draw_is_no_figure() -> None:
     assert plots.inbox_figure([InboxSize(agent="ana")]) == ""
     assert plots.hops_figure({}) == plots.scope_figure([]) == plots.degree_figure([]) == ""
+    assert plots.met_figure({}) == plots.rounds_figure({}) == plots.rounds_figure({1: (12, 0)}) == ""
     assert plots.seconds_figure({}, []) == plots.seconds_figure({"gossip": [1.0]}, []) == ""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import pytest
+
 from hyphae_gpu.chronicle import record_of
 from hyphae_gpu.report import render
 from hyphae_gpu.report.metrics import totals
@@ -99,7 +101,7 @@ def test_without_wishes_the_fullest_inboxes_are_told(opened):
 def test_a_record_calls_things_by_their_payloads_names_or_else_by_their_ids(opened):
     record = record_of(fill(opened()), featured=["ana"])
     first = record.inboxes[0].shown[0]
-    assert (first.sent.subject, first.sent.title, first.way, first.own) == ("thing 0", "title 0", ["cy", "c3"], True)
+    assert (first.sent.subject, first.sent.title, first.way, first.own) == ("thing 0", "title 0", ["c3"], True)
     assert record.caught[0].shown[0].own is False
     assert totals(record).entries == len(ENTRIES)
     assert "title 1" in render(record)
@@ -133,3 +135,181 @@ def test_an_empty_project_has_a_record(opened):
     record = record_of(opened(hold=None))
     assert totals(record).entries == 0
     assert "No epoch has run" in render(record)
+
+
+def way_of(store, path, *, agent="ana", origin="c0"):
+    """Return the entry of an agent for a diff after the diff's way was put in its place, receiver first."""
+    with store._writing("test") as connection:
+        nodes = dict(connection.execute("select id, num from knowledge_nodes"))
+        connection.execute(
+            "update inbox set path = %s where agent = %s and diff = %s and via = 'gossip'",
+            [[nodes[name] for name in path], nodes[agent], int(origin[1:])],
+        )
+    (inbox,) = record_of(store, featured=[agent]).inboxes
+    return next(entry for entry in inbox.shown if entry.sent.title == f"title {origin[1:]}")
+
+
+def made(store, name, *, kind="cell", layer=1, of=None, payload=None, text=None):
+    """Put a node that an epoch makes into a store."""
+    with store._writing("test") as connection:
+        connection.execute(
+            "insert into knowledge_nodes (num, id, type, layer, knowledge_type, salience, made_of, text, payload, "
+            "created_at, last_access) select max(num) + 1, %(id)s, %(kind)s, %(layer)s, "
+            "case when %(kind)s = 'cell' then 'pattern' end, 0.9, "
+            "(select num from knowledge_nodes where id = %(of)s), %(text)s, %(payload)s, now(), now() "
+            "from knowledge_nodes",
+            {"id": name, "kind": kind, "layer": layer, "of": of, "text": text, "payload": payload},
+        )
+        if kind == "scene":
+            connection.execute(
+                "insert into scenes (num, id, name, size, epoch) select num, id, %s, 9, 1 from knowledge_nodes "
+                "where id = %s",
+                [text, name],
+            )
+
+
+def test_a_way_through_loops_is_told_straight_and_without_the_maker_who_is_named_anyway(opened):
+    entry = way_of(fill(opened()), ["ana", "c3", "bo", "c2", "c3", "c2", "c0"])
+    assert (entry.way, entry.steps) == (["thing 2", "bo", "c3"], 4)
+    entry = way_of(fill(opened(project="other")), ["ana", "c3", "bo", "ana", "c2", "cy", "c0"])
+    assert (entry.way, entry.steps, entry.own) == (["thing 2"], 3, False)
+
+
+def test_a_way_without_anything_between_is_straight(opened):
+    entry = way_of(fill(opened()), ["ana", "c0"])
+    assert (entry.way, entry.steps, entry.own, entry.down) == ([], 1, False, False)
+
+
+def test_scenes_and_promoted_nodes_on_a_way_are_called_by_their_words(opened):
+    store = fill(opened())
+    made(store, "scene-9", kind="scene", text="queue, worker, retry")
+    made(store, "scene-10", kind="scene", text="")
+    made(store, "promoted-11", of="c1", payload='{"of": "thing 1"}')
+    assert store.history(shown=5)["nodes"] == {"agent": 3, "beacon": 1, "cell": 4, "scene": 2}
+    entry = way_of(store, ["ana", "scene-9", "promoted-11", "scene-10", "c0"])
+    assert entry.way == ["a topic without words", "thing 1", "topic “queue, worker”"]
+    assert (entry.down, entry.own) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("resolution", "decision"),
+    [
+        ({"policy": "salience", "winner": "c1", "loser": "c0", "reason": "salience 0.9, the other 0.1"},
+         "salience: “443” stands; salience 0.9, the other 0.1"),
+        ({"cells": ["c0"], "reason": "superseded"}, "“c3” superseded “80”"),
+        ({"cells": ["c0", "c1"], "reason": "superseded"}, "“c3” superseded “80”; “another cell” superseded “443”"),
+        ({"cells": ["c1"], "reason": "updated: they no longer oppose each other"},
+         "“443”; updated: they no longer oppose each other"),
+        ({}, "no reason was kept"),
+        (None, "no reason was kept"),
+    ],
+)  # fmt: skip
+def test_a_resolution_is_told_in_words(opened, resolution, decision):
+    store = fill(opened())
+    with store._writing("test") as connection:
+        nodes = dict(connection.execute("select id, num from knowledge_nodes"))
+        numbered = resolution and {
+            key: nodes[value]
+            if key in ("winner", "loser")
+            else [nodes[one] for one in value]
+            if key == "cells"
+            else value
+            for key, value in resolution.items()
+        }
+        for name, value in (("c0", "80"), ("c1", "443")):
+            connection.execute(
+                "update knowledge_nodes set claim_subject = 'port', claim_value = %s where id = %s", [value, name]
+            )
+        connection.execute("update knowledge_nodes set superseded_by = %s where id = 'c0'", [nodes["c3"]])
+        connection.execute(
+            "insert into contradictions values (%s, %s, 0.9, 'claim', 1, 'resolved', %s)",
+            [nodes["c0"], nodes["c1"], None if numbered is None else json.dumps(numbered)],
+        )
+    (found,) = record_of(store).emerged.contradictions
+    assert (found.decision, found.open, found.about) == (decision, False, "port")
+
+
+def test_only_a_contradictions_own_diffs_tell_of_it(opened):
+    store = fill(opened())
+    with store._writing("test") as connection:
+        nodes = dict(connection.execute("select id, num from knowledge_nodes"))
+        connection.execute(
+            "insert into contradictions values (%s, %s, 0.9, 'stance', 2, 'open', null)", [nodes["c0"], nodes["c1"]]
+        )
+        # Both diffs of c0 and c1 are in inboxes, in epoch 1; then c1's alone is of the epoch in which the two met.
+        for epochs in ((1, 1), (1, 2), (3, 2)):
+            for number, epoch in enumerate(epochs):
+                connection.execute(
+                    "update memory_diffs set diff_type = 'contradiction', epoch_created = %s where num = %s",
+                    [epoch, number],
+                )
+    (found,) = record_of(store).emerged.contradictions
+    assert (found.told, list(found.informed)) == (1, ["ana"])
+
+
+def test_a_scene_that_ended_is_no_topic_any_more(opened):
+    store = fill(opened())
+    for number in range(3):
+        made(store, f"scene-{number}", kind="scene", text=f"words {number}")
+    with store._writing("test") as connection:
+        connection.execute("update scenes set ended = 2 where id = 'scene-1'")
+    emerged = record_of(store).emerged
+    assert ([scene.name for scene in emerged.scenes], emerged.scene_count) == (["words 0", "words 2"], 2)
+
+
+def test_promotions_by_most_topics_come_first_but_every_maker_before_anyones_second(opened):
+    store = fill(opened())
+    for number in range(4):
+        made(store, f"scene-{number}", kind="scene", text=f"words {number}")
+    with store._writing("test") as connection:
+        nodes = dict(connection.execute("select id, num from knowledge_nodes"))
+        connection.execute("update knowledge_nodes set agent = %s where id = 'c3'", [nodes["bo"]])
+        # diffs 0, 1, 2 are cy's and 3 is bo's; of two by as many topics the one with more nodes comes first
+        for diff, counts in ((0, [5, 5]), (1, [9, 5]), (2, [9, 8, 7]), (3, [6])):
+            scenes = [nodes[f"scene-{place}"] for place in range(len(counts))]
+            connection.execute(
+                "insert into promotions values (%(diff)s, 1, 1, %(scenes)s, %(node)s, %(counts)s, %(node)s, null, "
+                "%(scenes)s)",
+                {"diff": diff, "scenes": scenes, "node": nodes["c3"], "counts": counts},
+            )
+    emerged = record_of(store).emerged
+    told = [(one.sent.subject, one.scene_count) for one in emerged.promotions]
+    assert told == [("thing 2", 3), ("c3", 1), ("thing 1", 2), ("thing 0", 2)]
+    assert list(emerged.promotions[0].scenes) == [("words 0", 9), ("words 1", 8), ("words 2", 7)]
+    assert [one.carrier for one in emerged.promotions] == ["c3", "", "c3", "c3"]
+    assert emerged.promoted == {(1, 1): 4}
+
+
+def pattern(store, name, leader, members, text=None):
+    made(store, name, layer=0, of=leader, payload=json.dumps({"members": members}), text=text)
+
+
+def test_a_pattern_speaks_in_its_leaders_words_unless_it_has_its_own(opened):
+    store = fill(opened())
+    pattern(store, "pattern-9", "c1", ["c1", "c2"], "c1 says: something. And more.")
+    pattern(store, "pattern-10", "c2", ["c2", "c1", "c0"], "what all of them mean")
+    first, second = record_of(store).emerged.patterns
+    assert (first.subject, first.title, first.members, first.agents) == ("thing 2", "what all of them mean", 3, 1)
+    assert (second.subject, second.title, list(second.named)) == ("thing 1", "title 1", ["cy"])
+    assert record_of(store).emerged.pattern_count == 2
+
+
+def test_a_pattern_whose_row_was_written_over_has_no_members(opened):
+    store = fill(opened())
+    for name, payload in (("pattern-9", "[1]"), ("pattern-10", None), ("pattern-11", '{"members": 7}')):
+        made(store, name, layer=0, of="c1", payload=payload)
+    assert [(one.members, one.agents) for one in record_of(store).emerged.patterns] == [(0, 0)] * 3
+
+
+def test_lists_are_cut_and_counted(opened):
+    store = fill(opened())
+    for number in range(7):
+        pattern(store, f"pattern-{number}", "c1", ["c1"])
+    emerged = record_of(store, shown=2).emerged
+    assert (len(emerged.patterns), emerged.pattern_count) == (2, 7)
+
+
+def test_an_empty_project_has_nothing_emerged(opened):
+    emerged = record_of(opened(hold=None)).emerged
+    assert (emerged.scenes, emerged.scene_count, emerged.patterns, emerged.promotions) == ([], 0, [], [])
+    assert (emerged.contradictions, dict(emerged.contradiction_counts), dict(emerged.promoted)) == ([], {}, {})
