@@ -25,7 +25,7 @@ from hyphae_gpu.progress import Progress
 from hyphae_gpu.promotions import Held, Promotions
 from hyphae_gpu.propagation import batches, rules_of
 from hyphae_gpu.state import AccessPairs, DiffTable, SwarmState
-from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Nodes
+from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, GossipCounts, Nodes
 from hyphae_gpu.wave_state import WaveState
 
 
@@ -139,6 +139,7 @@ class Waves:
         )
         rules, sweep = rules_of(settings, number), number % settings.anti_entropy_every == 0
         held: list[Held] = []
+        taken = GossipCounts()
         first = 0
         for batch in batches(wave.diffs, self.adjacency, settings, self.progress):
             with self.clock.part("gossip"):
@@ -146,13 +147,14 @@ class Waves:
                 state, counts = until_quiet(self.backend, self.nodes, self.adjacency, batch, rules, start, sweep=sweep)
                 found = deliveries(batch, state)
             first += len(batch)
-            self.tally.counts.add(counts)
+            taken.add(counts)
             with self.clock.part("contradictions"):
                 meetings.add(batch, wave.news(batch, found, start, len(self.nodes)))
             with self.clock.part("promotions"):
                 one, mask = self.promotions.hold(batch, state, found)
                 held += [one] if one else []
             self._settle(batch, found, ~mask)
+        self.tally.ran(taken)
         with self.clock.part("contradictions"):
             table = self._judged(meetings)
         with self.clock.part("promotions"):

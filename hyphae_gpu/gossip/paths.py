@@ -40,7 +40,7 @@ def paths(
     """Return the way to each delivery at `rows`: offsets int64 [m + 1] into nodes int32, receiver first, origin last.
 
     `found` has all deliveries of `diffs`, in their order. A parent always holds more energy than its child, but for an
-    entry's: there the way goes on along its stem. So a way ends at the origin.
+    entry's: there the way goes on along its stem. So a way ends at the origin; no node is on it twice.
     """
     stems = stems or Stems()
     count = int(found.nodes.max()) + 1 if len(found) else 1
@@ -67,7 +67,30 @@ def paths(
     who, when, where = torch.cat(owners), torch.cat(steps), torch.cat(visited)
     order = torch.argsort(when, stable=True)
     order = order[torch.argsort(who[order], stable=True)]
-    return offsets_of(torch.bincount(who, minlength=len(rows))), where[order]
+    return _without_loops(offsets_of(torch.bincount(who, minlength=len(rows))), where[order])
+
+
+def _without_loops(offsets: torch.Tensor, nodes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cut what a way did between two visits of a node: up to an entry and down again leads where it was before."""
+    sizes = offsets.diff()
+    who = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    count = int(nodes.max()) + 1 if len(nodes) else 1
+    keys, times = torch.unique(who * count + nodes, return_counts=True)
+    looping = torch.unique(keys[times > 1] // count).tolist()
+    if not looping:
+        return offsets, nodes
+    kept = torch.ones(len(nodes), dtype=torch.bool)
+    for way in looping:
+        first, last = int(offsets[way]), int(offsets[way + 1])
+        visits = nodes[first:last].tolist()
+        back = {node: place for place, node in enumerate(visits)}
+        kept[first:last] = False
+        place = 0
+        while place < len(visits):
+            place = back[visits[place]]
+            kept[first + place] = True
+            place += 1
+    return offsets_of(torch.bincount(who[kept], minlength=len(sizes))), nodes[kept]
 
 
 def _stems_by_row(diffs: Diffs, found: Deliveries, keys: torch.Tensor, count: int, stems: Stems) -> torch.Tensor:

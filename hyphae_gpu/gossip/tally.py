@@ -26,8 +26,14 @@ class Tally:
         self._energies: list[np.ndarray[Any, np.dtype[np.int32]]] = []
         self._deepest: list[np.ndarray[Any, np.dtype[np.int64]]] = []
 
+    def ran(self, wave: GossipCounts) -> None:
+        """Add what a wave took. Its sweeps come after those of the waves before; rounds are each diff's own."""
+        sweeps = self.counts.sweeps + wave.sweeps
+        self.counts.add(wave)
+        self.counts.sweeps = sweeps
+
     def add(self, diffs: Diffs, found: Deliveries) -> None:
-        """Add diffs that are through and all their deliveries; what it took is added to `counts` wave by wave."""
+        """Add diffs that are through, and all their deliveries."""
         self.counts.add(GossipCounts(diffs=len(diffs), deliveries=len(found)))
         hops = np.bincount(found.hops.numpy())
         grown = np.zeros(max(len(hops), len(self._hops)), np.int64)

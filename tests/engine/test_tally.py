@@ -47,7 +47,7 @@ REACHED = found((5, 0), (5, 1), (5, 1), (5, 3), (9, 0))
 
 def test_counts_hops_reach_and_bounds():
     tally = Tally()
-    tally.counts.add(GossipCounts(rounds=3, gates=4))
+    tally.ran(GossipCounts(rounds=3, gates=4))
     tally.add(THREE, REACHED)
     told = tally.summary(0.5, 0.75)
     assert told["hops"] == [2, 2, 0, 1]
@@ -63,11 +63,11 @@ def test_counts_hops_reach_and_bounds():
 
 def test_the_same_for_any_split():
     whole, split = Tally(), Tally()
-    whole.counts.add(GossipCounts(rounds=4, lost=3))
+    whole.ran(GossipCounts(rounds=4, lost=3))
     whole.add(THREE, REACHED)
-    split.counts.add(GossipCounts(rounds=1, lost=1))
+    split.ran(GossipCounts(rounds=1, lost=1))
     split.add(THREE.take(torch.tensor([1, 2])), found((9, 0)))
-    split.counts.add(GossipCounts(rounds=4, lost=2))
+    split.ran(GossipCounts(rounds=4, lost=2))
     split.add(THREE.take(torch.tensor([0])), found((5, 0), (5, 1), (5, 1), (5, 3)))
     assert split.summary(0.5, 0.75) == whole.summary(0.5, 0.75)
     assert split.counts == whole.counts
@@ -79,3 +79,11 @@ def test_an_epoch_without_a_diff_is_told_too():
     assert (told["hops"], told["reach"], told["by_type"]) == ([], {}, {})
     tally.add(THREE.take(torch.zeros(0, dtype=torch.int64)), found())
     assert tally.summary(0.0, 0.0) == told
+
+
+def test_sweeps_of_waves_add_up_and_rounds_are_the_longest_diffs():
+    """spec 7.2: every wave is closed by its own sweeps"""
+    tally = Tally()
+    for rounds, sweeps in ((4, 2), (7, 3), (5, 0)):
+        tally.ran(GossipCounts(rounds=rounds, sweeps=sweeps, lost=1))
+    assert (tally.counts.rounds, tally.counts.sweeps, tally.counts.lost) == (7, 5, 3)
