@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from hyphae_gpu.backends.cpu.graph import GraphOperations
-from hyphae_gpu.backends.cuda import centroids, closest, communities, components, cosines, near
+from hyphae_gpu.backends.cuda import centroids, closest, communities, components, cosines, near, rows
 from hyphae_gpu.backends.cuda.communities import Links
 from hyphae_gpu.backends.cuda.image_rows import brought
 from hyphae_gpu.backends.cuda.launcher import Launcher
@@ -41,7 +41,7 @@ def _else_on_host(operation: Callable[_P, _R]) -> Callable[_P, _R]:
 class CudaGraphOperations(GraphOperations):
     """What topology, drift and scenes ask of a backend (`backends.protocol`), on a launcher's device.
 
-    `equal_rows` and `order_rows` stay on the host, and so does what the device has no memory for.
+    `equal_rows` stays on the host, and so does what the device has no memory for.
     """
 
     launcher: Launcher
@@ -62,6 +62,12 @@ class CudaGraphOperations(GraphOperations):
     def closest_pairs(self, images: I8, lengths: F64, members: I32, ranks: I32) -> tuple[I32, I32]:
         """See `Backend.closest_pairs`."""
         return closest.closest_pairs(self.launcher, images, lengths, members, ranks)
+
+    @_else_on_host
+    def order_rows(self, count: int, sources: I32, keys: I64) -> tuple[I64, I64]:
+        """See `Backend.order_rows`."""
+        ordered = rows.order_rows(count, self._brought(sources, torch.int32), self._brought(keys, torch.int64))
+        return _numpy(ordered[0]), _numpy(ordered[1])
 
     @_else_on_host
     def centroids(
