@@ -19,8 +19,7 @@ def centroids(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
     """Return float32 [g, d] and bool [g]; see `Backend.centroids`."""
     device, groups, dimension = launcher.device, len(offsets) - 1, images.shape[1]
-    # The norms are of the sums: those of the rows are not asked for.
-    rows = ImageRows.bring(device, images, np.empty(len(images)), cells)
+    rows = ImageRows.bring(device, images, None, cells)
     out = torch.zeros((groups, dimension), dtype=torch.float32, device=device)
     having = torch.zeros(groups, dtype=torch.bool, device=device)
     grid = min(groups, launcher.blocks)

@@ -18,7 +18,8 @@ _WORTH_CHOOSING = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRows:
-    """Rows on the device: images int8 [k, 16 * chunks] padded with zeros, lengths float64 [k].
+    """Rows on the device: images int8 [k, 16 * chunks] padded with zeros, lengths float64 [k],
+    or empty where they are not needed.
 
     numbers int64 [k]: the rows' node numbers, ascending, on the host; places int32 [n]: the row of each node that was
     asked of, on the host.
@@ -34,10 +35,11 @@ class ImageRows:
         cls,
         device: torch.device,
         images: npt.NDArray[np.int8],
-        lengths: npt.NDArray[np.float64],
+        lengths: npt.NDArray[np.float64] | None,
         *asked: npt.NDArray[np.int32],
     ) -> ImageRows:
-        """Bring the rows of these node numbers, each once; images int8 [n, d], lengths float64 [n]."""
+        """Bring the rows of these node numbers, each once; images int8 [n, d], lengths float64 [n] if needed."""
+        lengths = np.zeros(0) if lengths is None else lengths
         used = np.zeros(len(images), np.bool_)
         for numbers in asked:
             used[numbers] = True
@@ -45,7 +47,7 @@ class ImageRows:
             chosen = np.flatnonzero(used)
             places = np.empty(len(images), np.int32)
             places[chosen] = np.arange(len(chosen), dtype=np.int32)
-            images, lengths = images[chosen], lengths[chosen]
+            images, lengths = images[chosen], lengths[chosen] if len(lengths) else lengths
         else:
             chosen, places = np.arange(len(images)), np.arange(len(images), dtype=np.int32)
         return cls(
