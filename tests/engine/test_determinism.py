@@ -155,7 +155,8 @@ def declared(rng: np.random.Generator, cells: int) -> EdgeTable:
 def grown() -> Grown:
     """The history, linked once: news comes in afterwards, so that a batch of one diff is affordable."""
     state = swarm(vectors())
-    engine = Engine(state, CpuBackend(2), Settings(threads=2, device="cpu"))
+    # No pattern yet: thousands of them would speak beside the news, and only make the runs longer.
+    engine = Engine(state, CpuBackend(2), Settings(threads=2, device="cpu", pattern_eps=1.0))
     engine.epoch(NOW)
     fresh = np.random.default_rng(1).choice(np.flatnonzero(state.nodes.types == NodeType.CELL), DIFFS, replace=False)
     return Grown(engine.state, fresh)
@@ -206,6 +207,8 @@ def test_one_state_for_any_threads_and_batch_size(grown, rules, narrow, ways):
     assert counts["deliveries"] > 50 * DIFFS
     assert counts["inbox"] > AGENTS
     assert len(first.contradictions) > 0
+    assert len(first.promotions) > 10
+    assert counts["patterns"] > 10
     assert (counts["lost"] > 0) == ("loss" in rules)
     assert (counts["throttled"] > 0) == narrow
     for threads, batch_size in ways:
