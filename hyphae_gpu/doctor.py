@@ -13,9 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hyphae_gpu.config import Settings, available_cores, masked
 from hyphae_gpu.errors import DatabaseError, DeviceError
+
+if TYPE_CHECKING:
+    from hyphae_gpu.cuda_facts import CudaFacts
 
 FINE, WARNING, BROKEN = "fine", "warning", "broken"
 #: How a state is shown to people.
@@ -33,6 +37,12 @@ LIBRARIES = {
     "sklearn": ("scikit-learn", "pip install hyphae-gpu"),
     "faiss": ("faiss-cpu", "pip install 'hyphae-gpu[cpu]'"),
 }
+#: Distributions that all bring the module faiss: each writes over the files of the other.
+FAISS = ("faiss-cpu", "faiss-gpu-cuvs")
+#: The kernel that the doctor compiles: the smallest with a random generator and double precision in it.
+_TRIAL_KERNEL = "losses"
+_CUDA_EXTRA = "pip install 'hyphae-gpu[cuda]'"
+_CUDA_TORCH = "install a PyTorch for CUDA 13 (pytorch.org, Get started)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +66,7 @@ def examine(settings: Settings) -> list[Check]:
     """
     checks = [_python(), _platform(), _threads(settings)]
     checks += [_library(module) for module in LIBRARIES]
+    checks += _cuda(settings)
     checks.append(_device(settings))
     if settings.database_url is None:
         checks += [_data_dir(settings.data_dir), _shared_memory()]
@@ -95,14 +106,118 @@ def _threads(settings: Settings) -> Check:
 
 def _library(module: str) -> Check:
     distribution, remedy = LIBRARIES[module]
+    if module == "faiss":
+        installed = [f"{name} {it}" for name in FAISS if (it := _installed(name))]
+        if len(installed) > 1:
+            clean = f"pip uninstall --yes {' '.join(FAISS)}, then install one of them: {remedy}"
+            return Check(name=module, state=BROKEN, found=f"{' and '.join(installed)} share its files", fix=clean)
+        distribution = next((name for name in FAISS if _installed(name)), distribution)
     try:
         importlib.import_module(module)
     except Exception as error:
         return Check(name=module, state=BROKEN, found=f"does not load: {_first_line(error)}", fix=remedy)
+    return Check(name=module, state=FINE, found=_installed(distribution) or "loads; version unknown")
+
+
+def _installed(distribution: str) -> str | None:
     try:
-        return Check(name=module, state=FINE, found=version(distribution))
+        return version(distribution)
     except PackageNotFoundError:
-        return Check(name=module, state=FINE, found="loads; version unknown")
+        return None
+
+
+def _cuda(settings: Settings) -> list[Check]:
+    """Check all that the CUDA backend needs, unless the CPU is asked for or PyTorch does not load."""
+    if settings.device == "cpu":
+        return []
+    try:
+        from hyphae_gpu.cuda_facts import gather
+    except Exception:
+        return []
+    facts = gather()
+    return [_driver(settings, facts), _gpu(settings, facts), _cuda_versions(settings, facts), _nvrtc(settings, facts)]
+
+
+def _cuda_problem(settings: Settings, facts: CudaFacts, name: str, found: str, fix: str) -> Check:
+    """Make a check of what keeps CUDA from running: broken if it is asked for, a warning if there is a device.
+
+    On a machine without one that does not ask for it nothing is to be mended.
+    """
+    if settings.device == "cuda":
+        return Check(name=name, state=BROKEN, found=found, fix=fix, exit_code=DeviceError.exit_code)
+    if facts.driver is None and not facts.gpus:
+        return Check(name=name, state=FINE, found=found)
+    return Check(name=name, state=WARNING, found=found, fix=fix)
+
+
+def _driver(settings: Settings, facts: CudaFacts) -> Check:
+    if facts.driver is None or facts.driver_cuda is None:
+        fix = "install NVIDIA's driver; in Docker: --gpus all, with the NVIDIA Container Toolkit on the host"
+        return _cuda_problem(settings, facts, "driver", "no NVIDIA driver", fix)
+    found = f"{facts.driver}, for CUDA up to {_dotted(facts.driver_cuda)}"
+    built = [version for version in (facts.torch_cuda, facts.cupy_cuda) if version]
+    # within a major version an older driver runs newer programs
+    if built and facts.driver_cuda[0] < max(built)[0]:
+        found += f", but PyTorch or CuPy is for CUDA {_dotted(max(built))}"
+        return _cuda_problem(settings, facts, "driver", found, f"install a driver for CUDA {max(built)[0]}")
+    return Check(name="driver", state=FINE, found=found)
+
+
+def _gpu(settings: Settings, facts: CudaFacts) -> Check:
+    from hyphae_gpu.backends.cuda.device import OLDEST
+
+    if not facts.gpus:
+        if facts.torch_cuda is None:
+            found, fix = f"not seen: PyTorch {facts.torch} is built without CUDA", _CUDA_TORCH
+        else:
+            found, fix = "none that PyTorch can use", "see nvidia-smi and CUDA_VISIBLE_DEVICES; in Docker: --gpus all"
+        return _cuda_problem(settings, facts, "gpu", found, fix)
+    shown = [
+        f"{gpu.name}, {gpu.memory_bytes / GIB:.0f} GiB, compute capability {_dotted(gpu.capability)}"
+        for gpu in facts.gpus
+    ]
+    # the first is the one that runs
+    if facts.gpus[0].capability < OLDEST:
+        found = f"{shown[0]}, older than the kernels' {_dotted(OLDEST)}"
+        return _cuda_problem(settings, facts, "gpu", found, "use a newer device, or --device cpu")
+    return Check(name="gpu", state=FINE, found="; ".join(shown))
+
+
+def _cuda_versions(settings: Settings, facts: CudaFacts) -> Check:
+    name = "cuda versions"
+    if facts.cupy is None or facts.cupy_cuda is None:
+        return _cuda_problem(settings, facts, name, f"CuPy does not load: {facts.cupy_problem}", _CUDA_EXTRA)
+    cupy = f"CuPy {facts.cupy} for CUDA {_dotted(facts.cupy_cuda)}"
+    if facts.torch_cuda is None:
+        found = f"PyTorch {facts.torch} without CUDA, {cupy}"
+        return _cuda_problem(settings, facts, name, found, _CUDA_TORCH)
+    found = f"PyTorch {facts.torch} for CUDA {_dotted(facts.torch_cuda)}, {cupy}"
+    if facts.torch_cuda[0] == facts.cupy_cuda[0]:
+        return Check(name=name, state=FINE, found=found)
+    if facts.gpus:  # even where the CPU would do: the two cannot have been meant
+        return Check(name=name, state=BROKEN, found=found, fix=_CUDA_TORCH, exit_code=DeviceError.exit_code)
+    return _cuda_problem(settings, facts, name, found, _CUDA_TORCH)
+
+
+def _nvrtc(settings: Settings, facts: CudaFacts) -> Check:
+    from hyphae_gpu.backends.cuda.device import OLDEST
+    from hyphae_gpu.cuda_facts import compile_problem
+
+    if facts.cupy is None:
+        return _cuda_problem(settings, facts, "nvrtc", "not tried: CuPy does not load", _CUDA_EXTRA)
+    capability = facts.gpus[0].capability if facts.gpus else OLDEST
+    what = f"kernel {_TRIAL_KERNEL} for compute capability {_dotted(capability)}"
+    try:
+        problem = compile_problem(_TRIAL_KERNEL, capability)
+    except FileNotFoundError as error:
+        return _cuda_problem(settings, facts, "nvrtc", _first_line(error), "pip install --force-reinstall hyphae-gpu")
+    if problem:
+        return _cuda_problem(settings, facts, "nvrtc", f"{what} does not compile: {problem}", _CUDA_EXTRA)
+    return Check(name="nvrtc", state=FINE, found=f"compiles {what}")
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def _device(settings: Settings) -> Check:
