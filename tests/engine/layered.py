@@ -48,8 +48,11 @@ class Layered:
         )
 
 
-def layered(seed: int, *, limited: float = 0.0, diffs: int = 6) -> Layered:
-    """Make one: cells and agents below, scenes and promoted nodes at layer 1, promoted ones at layer 2."""
+def layered(seed: int, *, limited: float = 0.0, diffs: int = 6, claims: bool = False) -> Layered:
+    """Make one: cells and agents below, scenes and promoted nodes at layer 1, promoted ones at layer 2.
+
+    claims: whether cells claim different things of few subjects.
+    """
     rng = np.random.default_rng(seed)
     layers = np.repeat([0, 0, 1, 1, 2], [CELLS, AGENTS, SCENES, RAISED, TOP]).astype(np.int8)
     types = np.repeat(
@@ -63,6 +66,9 @@ def layered(seed: int, *, limited: float = 0.0, diffs: int = 6) -> Layered:
     table.knowledge_types[types != NodeType.CELL] = -1
     table.makers[:CELLS] = rng.integers(-1, AGENTS, CELLS)
     table.makers[:CELLS][table.makers[:CELLS] >= 0] += CELLS
+    if claims:
+        table.claim_subjects[:CELLS] = rng.integers(-1, 5, CELLS)
+        table.claim_values[:CELLS] = rng.integers(0, 3, CELLS)
     first = CELLS + AGENTS
     scenes = np.arange(first, first + rng.integers(0, SCENES + 1)).astype(np.int32)
     homes = np.full(COUNT, -1, np.int32)
@@ -208,6 +214,10 @@ class Ran(DeliveryDigest):
         found = {(diff, node): gossip.Delivery(hop, energy, parent) for diff, node, hop, energy, parent in rows}
         assert len(found) == len(rows)
         return found
+
+    def raised(self) -> list[tuple[int, int]]:
+        """The contradictions raised, by wave."""
+        return [pair for one in self.waves.raised for pair in zip(one.a.tolist(), one.b.tolist(), strict=True)]
 
     def promoted(self) -> dict[tuple[int, int], promotion.Promotion]:
         """(diff number, layer) -> promotion, energies aside."""
