@@ -171,7 +171,7 @@ class Engine:
                 texts=self.texts,
             )
             self._move(places.moved, places.vectors)
-            state.nodes.placed[places.displaced] = False
+            self._displace(places.displaced)
             self._append(places.new, as_of)
             saliences = np.append(saliences, places.new.saliences)
             live = np.append(live, np.zeros(len(places.new), np.bool_))
@@ -368,6 +368,13 @@ class Engine:
         self.state.nodes.placed[moved] = True
         self._images[moved] = quantise(positions)
         self._lengths[moved] = lengths(self._images[moved])
+
+    def _displace(self, nodes: npt.NDArray[np.int32]) -> None:
+        """Take a position from nodes that have none any more; a store that is read again has zeros there."""
+        self.state.nodes.vectors[nodes] = 0
+        self.state.nodes.placed[nodes] = False
+        self._images[nodes] = 0
+        self._lengths[nodes] = 1
 
     def _restore(self, inbox: InboxTable, as_of: int) -> None:
         """Note that a cell whose own diff came into an inbox was accessed now (spec 6.5)."""

@@ -37,7 +37,7 @@ def counts_of(waves: Waves, topology: Topology, silent: int) -> dict[str, Any]:
         "met_after": {str(hop): count for hop, count in sorted(waves.met_after.items())},
         "live_diffs": len(waves.state.diffs),
         "silent_diffs": silent,
-        "live_cells": int(waves.live.sum()),
+        "live_cells": int((waves.live & (waves.nodes.layers.numpy() == 0)).sum()),
         "topology": topology.facts,
         **waves.tally.summary(
             float(weights.double().mean()) if len(weights) else 0.0,

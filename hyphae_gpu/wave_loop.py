@@ -157,24 +157,25 @@ class Waves:
         self.tally.ran(taken)
         with self.clock.part("contradictions"):
             table = self._judged(meetings)
-        with self.clock.part("promotions"):
-            return _Wave.of(self._promoted(held), as_diffs(table))
+        return _Wave.of(self._promoted(held), as_diffs(table))
 
     def _settle(self, diffs: Diffs, found: Deliveries, over: torch.Tensor) -> None:
         """Add the diffs that do not go on in this epoch, bool [b], to what it brought."""
         if not bool(over.all()):
             found = found.take(over[diffs.rows_of(found.diffs)])
             diffs = diffs.take(over)
-        self.tally.add(diffs, found)
-        self.digest.add(found)
-        self.catch.add(diffs, found, self.promotions.stems)
+        with self.clock.part("inboxes"):
+            self.tally.add(diffs, found)
+            self.digest.add(found)
+            self.catch.add(diffs, found, self.promotions.stems)
 
     def _promoted(self, held: list[Held]) -> list[tuple[Diffs, WaveState]]:
         """Let promoted diffs go on from their entries (spec 5.2); settle the others."""
         ended = np.concatenate([np.zeros(0, np.int64), *self.ended])
         further = []
         for one in held:
-            state, going_on = self.promotions.fire(one, ended)
+            with self.clock.part("promotions"):
+                state, going_on = self.promotions.fire(one, ended)
             self._settle(one.diffs, one.found, ~going_on)
             which = torch.nonzero(going_on).flatten()
             further.append((one.diffs.take(which), state.take(which)))

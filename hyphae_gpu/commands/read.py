@@ -95,7 +95,9 @@ def search(
     vector: Annotated[
         Path | None, typer.Option(help="A vector instead: a JSON list, or an .npy file.", show_default=False)
     ] = None,
-    layer: Annotated[int | None, typer.Option(min=0, max=2, help="Only this layer.", show_default="all")] = None,
+    layer: Annotated[
+        int | None, typer.Option(min=0, max=2, help="Only this layer.", show_default="all, promoted copies aside")
+    ] = None,
     of_type: Annotated[
         str | None,
         typer.Option("--type", help="A knowledge type (decision, ...) or node type.", show_default="cells, scenes"),

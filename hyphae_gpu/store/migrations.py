@@ -60,9 +60,10 @@ STEPS: dict[int, str] = {
                 (select coalesce(max(num), -1) from knowledge_nodes) + row_number() over (order by s.num) as num
             from scenes s;
         insert into knowledge_nodes (num, id, type, layer, created_at, last_access)
-            select r.num, 'scene-' || r.num || case when exists (
-                select from knowledge_nodes n where n.id = 'scene-' || r.num
-            ) then '~' else '' end, 'scene', 1, now(), now() from renumbered r;
+            select r.num, 'scene-' || r.num || repeat('~', coalesce((
+                select max(length(n.id)) - length('scene-' || r.num) + 1
+                from knowledge_nodes n where n.id ~ ('^scene-' || r.num || '~*$')
+            ), 0)), 'scene', 1, now(), now() from renumbered r;
         update knowledge_nodes n set scene = r.num from renumbered r where n.scene = r.old and n.type <> 'scene';
         create temp table kept on commit drop as
             select n.num, n.id, s.name, s.size, s.epoch, s.ended

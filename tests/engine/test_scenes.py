@@ -103,6 +103,20 @@ def test_taken_up_again_a_project_has_the_scenes_of_one_that_ran_on() -> None:
     assert whole.scenes == pieces.scenes
 
 
+def test_an_ended_scene_hashes_the_same_when_the_project_is_taken_up_again() -> None:
+    """spec 8.3: its node has no place any more, neither in memory nor in the store"""
+    whole, pieces = Topics(), Topics()
+    for project in (whole, pieces):
+        project.run()
+        for i in range(10):
+            project.cell(f"gamma {i}", project.near(2, i), salience=0.01)
+    whole.run(2)
+    for _ in range(2):
+        pieces.run()
+    assert whole.epochs[1].scenes.ended.tolist() == [FIRST + 2]
+    assert [done.state_hash for done in whole.epochs] == [done.state_hash for done in pieces.epochs]
+
+
 def test_the_state_hash_covers_scenes() -> None:
     fine, coarse = Topics(), Topics()
     fine.run(resolution="40/1")

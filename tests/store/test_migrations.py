@@ -77,13 +77,13 @@ def test_what_was_superseded_before_is_told_by_no_later_epoch(opened, database_u
 
 
 #: Two topics of six cells, an agent at each, and a cell that belongs to none, as version 3 had them: numbers, ids,
-#: scenes. One id is what the node of scene 1 would be called.
+#: scenes. Two ids are what the node of scene 1 would be called.
 TOPICS = (
     *((i, f"left {i}", "cell", 0) for i in range(6)),
     *((i, f"right {i}", "cell", 2) for i in range(6, 12)),
     (12, "scene-16", "cell", None),
     (13, "ana", "agent", 0),
-    (14, "bo", "agent", 2),
+    (14, "scene-16~", "agent", 2),
 )
 SCENES = (
     (0, "scene-0", "left, west", 6, 1, None),
@@ -133,7 +133,7 @@ def test_scenes_become_nodes_and_keep_names_members_and_ends(migrated):
         ).fetchall()
     assert found == [
         (15, "scene-15", "left, west", 6, 1, None),
-        (16, "scene-16~", "gone", 0, 1, 2),
+        (16, "scene-16~~", "gone", 0, 1, 2),
         (17, "scene-17", "right", 6, 2, None),
     ]
     assert nodes == [(row[0], row[1], "scene", 1, True, None, None) for row in found]
@@ -144,7 +144,7 @@ def test_scenes_become_nodes_and_keep_names_members_and_ends(migrated):
     assert state.nodes.placed.tolist() == [True] * 15 + [False] * 3
     assert [(scene["id"], scene["agents"]) for scene in migrated.scenes()] == [
         ("scene-15", ["ana"]),
-        ("scene-17", ["bo"]),
+        ("scene-17", ["scene-16~"]),
     ]
 
 
