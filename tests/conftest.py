@@ -42,6 +42,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Workers take file after file: the longest ones first, or one worker is left with them at the end.
+    items.sort(key=lambda item: item.path.parent.name != "recovery")
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") is None:
         return
