@@ -106,7 +106,8 @@ def run(data: Dataset, interests: dict[str, float], folder: Path, project: str) 
             intake.write(accesses(data, cut.times, news.proposals))
         entries = [entry | {"agent": name} for name in intake.known for entry in store.inbox(name)]
     epoch_of = {data.proposals[i].id: epoch for epoch, news in enumerate(cut.epochs, 1) for i in news.proposals}
-    mine = [entry for entry in entries if entry["epoch"] == epoch_of[entry["origin"]]]
+    # what the engine made itself, patterns, is news of nobody's
+    mine = [entry for entry in entries if entry["epoch"] == epoch_of.get(entry["origin"])]
     return [[entry for entry in mine if entry["epoch"] == epoch] for epoch in range(1, EPOCHS + 1)]
 
 
