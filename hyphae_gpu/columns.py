@@ -75,3 +75,16 @@ class Columns:
 def column(dtype: torch.dtype, rank: int = 1, *, free: bool = False) -> Any:
     """Declare a column; `free` ones need not have one row a record."""
     return field(metadata={"dtype": dtype, "rank": rank, "free": free})
+
+
+def offsets_of(sizes: torch.Tensor) -> torch.Tensor:
+    """Return where each of rows of these sizes begins, and where the last ends; int64 [m] -> int64 [m + 1]."""
+    offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=sizes.device)
+    torch.cumsum(sizes, 0, out=offsets[1:])
+    return offsets
+
+
+def ranges(starts: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+    """Return start, start + 1, ... of each range, `size` of them, one range after the other; int64 [m] each."""
+    shifts = torch.repeat_interleave(starts - offsets_of(sizes)[:-1], sizes)
+    return torch.arange(len(shifts), device=shifts.device) + shifts

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
+
 #: Where the driver's two libraries are found: by their names, as the loader of the system knows them.
 _DRIVER, _MANAGEMENT = "libcuda.so.1", "libnvidia-ml.so.1"
 _TEXT_BYTES = 96
@@ -61,8 +63,6 @@ def compile_problem(stem: str, capability: tuple[int, int]) -> str | None:
 
     Needs CuPy, and neither a device nor a driver. Raises FileNotFoundError where there are no kernels.
     """
-    from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source  # noqa: PLC0415 - facts need no kernels
-
     source = kernel_source(stem)
     try:
         nvrtc = importlib.import_module("cupy.cuda").nvrtc

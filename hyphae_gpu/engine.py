@@ -25,7 +25,7 @@ from hyphae_gpu.emergence.promotion import promoted_nodes
 from hyphae_gpu.emergence.resolution import declared_supersessions, superseded_diffs
 from hyphae_gpu.emergence.scene_tables import next_scenes
 from hyphae_gpu.gossip.catch import Filled, Held, Limits
-from hyphae_gpu.intake import joined, rows_of, take_in
+from hyphae_gpu.intake import enter, joined, rows_of, take_in
 from hyphae_gpu.outcome import aged, counts_of, decided, inbox_table
 from hyphae_gpu.plugins import load_function
 from hyphae_gpu.progress import Progress, Silent
@@ -253,9 +253,7 @@ class Engine:
         spoken = Supersessions(losers=gone.losers[told], winners=gone.winners[told])
         made = superseded_diffs(state, spoken, saliences, ttl_epochs=settings.ttl_epochs, max_hops=settings.max_hops)
         state.nodes.told_superseded[gone.losers] = gone.winners
-        state.diffs = joined(state.diffs, made)
-        state.next_diff += len(made)
-        np.add.at(state.sequences, made.origins, 1)
+        enter(state, made)
         return made
 
     def _resolve(self, changed: npt.NDArray[np.bool_]) -> Resolved:

@@ -53,9 +53,16 @@ def take_in(
     ended = state.diffs.numbers[ends]
     new = _diffs_of(state, ttl_epochs=ttl_epochs, max_hops=max_hops)
     nodes.pending[:] = SETTLED
-    state.diffs = joined(rows_of(state.diffs, ~ends), new)
-    state.next_diff += len(new)
+    state.diffs = rows_of(state.diffs, ~ends)
+    enter(state, new)
     return new, ended
+
+
+def enter(state: SwarmState, made: DiffTable) -> None:
+    """Let new diffs live from now on, numbered from `state.next_diff` on; in place."""
+    state.diffs = joined(state.diffs, made)
+    state.next_diff += len(made)
+    np.add.at(state.sequences, made.origins, 1)
 
 
 def _diffs_of(state: SwarmState, *, ttl_epochs: int, max_hops: int) -> DiffTable:
@@ -64,7 +71,7 @@ def _diffs_of(state: SwarmState, *, ttl_epochs: int, max_hops: int) -> DiffTable
     origins = np.flatnonzero(speaks & (nodes.knowledge_types >= 0)).astype(np.int32)
     count = len(origins)
     energies = initial_energy(nodes.saliences[origins], nodes.knowledge_types[origins])
-    made = DiffTable(
+    return DiffTable(
         numbers=state.next_diff + np.arange(count, dtype=np.int64),
         origins=origins,
         sequence=state.sequences[origins].astype(np.int32),
@@ -78,8 +85,6 @@ def _diffs_of(state: SwarmState, *, ttl_epochs: int, max_hops: int) -> DiffTable
         ttl=np.full(count, ttl_epochs, np.int32),
         epoch_created=np.full(count, state.epoch + 1, np.int32),
     )
-    state.sequences[origins] += 1
-    return made
 
 
 def rows_of(table: DiffTable, rows: npt.NDArray[Any]) -> DiffTable:

@@ -25,10 +25,9 @@ from hyphae_gpu.gossip.entries import Entries, entered
 from hyphae_gpu.gossip.paths import Stems, paths
 from hyphae_gpu.state import AccessPairs, SwarmState
 from hyphae_gpu.swarm import Deliveries, Diffs, Nodes
-from hyphae_gpu.vocabulary import ENERGY_UNITS, PROMOTION_ENERGY, NodeType
+from hyphae_gpu.vocabulary import ENERGY_UNITS, PROMOTED_TYPES, PROMOTION_ENERGY, NodeType
 from hyphae_gpu.wave_state import WaveState
 
-LAYERS = (1, 2)
 _BONUS = int(PROMOTION_ENERGY * ENERGY_UNITS)
 AGENTS = "agents"
 
@@ -66,7 +65,7 @@ class Promotions:
     fired: int = 0
 
     def __post_init__(self) -> None:
-        self._done: dict[int, set[int]] = {layer: set() for layer in LAYERS}
+        self._done: dict[int, set[int]] = {layer: set() for layer in PROMOTED_TYPES}
         known = self.state.promoted
         self._known = set(zip(known.diffs.tolist(), known.layers.tolist(), strict=True))
         self._records: list[tuple[int, int, int, int, int, I32, I32, I32]] = []

@@ -20,7 +20,7 @@ from hyphae_gpu.emergence.resolution import contradiction_diffs, judge, supersed
 from hyphae_gpu.gossip.catch import Catch
 from hyphae_gpu.gossip.tally import Tally
 from hyphae_gpu.gossip.waves import deliveries, origins, until_quiet
-from hyphae_gpu.intake import as_diffs, joined, rows_of
+from hyphae_gpu.intake import as_diffs, enter, joined, rows_of
 from hyphae_gpu.progress import Progress
 from hyphae_gpu.promotions import Held, Promotions
 from hyphae_gpu.propagation import batches, rules_of
@@ -216,9 +216,7 @@ class Waves:
 
     def _enter(self, diffs: DiffTable) -> DiffTable:
         """Let new diffs live from now on."""
-        self.state.diffs = joined(self.state.diffs, diffs)
-        self.state.next_diff += len(diffs)
-        np.add.at(self.state.sequences, diffs.origins, 1)
+        enter(self.state, diffs)
         self.made.append(diffs)
         return diffs
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import torch
 
-from hyphae_gpu.columns import Columns, column
+from hyphae_gpu.columns import Columns, column, offsets_of, ranges
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,11 +44,9 @@ class WaveState(Columns):
     def take(self, rows: torch.Tensor) -> Self:
         """Return the state of the diffs at these rows, int64, in that order."""
         sizes = self.offsets.diff()[rows]
-        offsets = offsets_of(sizes)
-        shifts = torch.repeat_interleave(self.offsets[rows] - offsets[:-1], sizes)
-        records = torch.arange(len(shifts), device=shifts.device) + shifts
+        records = ranges(self.offsets[rows], sizes)
         columns = {name: getattr(self, name)[records] for name in self.RECORDS}
-        return type(self)(offsets=offsets, rounds=self.rounds[rows], sweeps=self.sweeps[rows], **columns)
+        return type(self)(offsets=offsets_of(sizes), rounds=self.rounds[rows], sweeps=self.sweeps[rows], **columns)
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
@@ -56,13 +54,6 @@ class WaveState(Columns):
         names = ("rounds", "sweeps", *WaveState.RECORDS)
         columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
         return cls(offsets=offsets_of(torch.cat([part.offsets.diff() for part in parts])), **columns)
-
-
-def offsets_of(sizes: torch.Tensor) -> torch.Tensor:
-    """Return where each of rows of these sizes begins, and where the last ends; int64 [m] -> int64 [m + 1]."""
-    offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=sizes.device)
-    torch.cumsum(sizes, 0, out=offsets[1:])
-    return offsets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -124,7 +124,7 @@ def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., 
                 function(session, **given)
 
         parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + added
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by typer
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         command.__doc__ = unwrapped(function.__doc__ or "")
         return command

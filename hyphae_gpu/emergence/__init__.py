@@ -1,1 +1,1 @@
-"""What emerges between rounds: decay, drift (spec 1.3, 6)."""
+"""What emerges: decay, drift, contradictions, scenes, promotion, patterns (spec 1.3, 5, 6)."""

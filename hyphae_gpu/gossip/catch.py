@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.columns import offsets_of, ranges
 from hyphae_gpu.gossip.inboxes import Candidates, Inboxes, audience, candidates, ordered, receivers, without_delivered
 from hyphae_gpu.gossip.paths import Stems, paths
 from hyphae_gpu.gossip.resonance import flow_of, resonances
@@ -118,10 +119,7 @@ def _no_diffs(nodes: Nodes) -> Diffs:
 
 def _kept_ways(entries: Candidates, ways: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the entries' ways, one after the other: offsets int64 [m + 1] and nodes int32."""
-    offsets = torch.zeros(len(entries) + 1, dtype=torch.int64)
-    torch.cumsum(entries.path_sizes, 0, out=offsets[1:])
-    within = torch.arange(int(offsets[-1])) - torch.repeat_interleave(offsets[:-1], entries.path_sizes)
-    return offsets, ways[torch.repeat_interleave(entries.path_starts, entries.path_sizes) + within]
+    return offsets_of(entries.path_sizes), ways[ranges(entries.path_starts, entries.path_sizes)]
 
 
 def _throughs(backend: Backend, flow: Flow, diffs: Diffs, entries: Candidates) -> torch.Tensor:
@@ -130,9 +128,7 @@ def _throughs(backend: Backend, flow: Flow, diffs: Diffs, entries: Candidates) -
     origins = diffs.origins[diffs.rows_of(entries.diffs)]
     order = torch.argsort(origins, stable=True)
     distinct, counts = torch.unique_consecutive(origins[order], return_counts=True)
-    offsets = torch.zeros(len(distinct) + 1, dtype=torch.int64)
-    torch.cumsum(counts, 0, out=offsets[1:])
-    _, found = backend.resonance(flow, distinct, offsets, nodes[order], with_throughs=True)
+    _, found = backend.resonance(flow, distinct, offsets_of(counts), nodes[order], with_throughs=True)
     throughs = torch.empty_like(found)
     throughs[order] = found
     return throughs

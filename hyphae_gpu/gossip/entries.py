@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from hyphae_gpu.backends.protocol import Backend
-from hyphae_gpu.columns import Columns, column
+from hyphae_gpu.columns import Columns, column, offsets_of
 from hyphae_gpu.swarm import Diffs, Nodes
-from hyphae_gpu.wave_state import WaveState, offsets_of
+from hyphae_gpu.wave_state import WaveState
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

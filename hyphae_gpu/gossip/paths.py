@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from hyphae_gpu.columns import offsets_of, ranges
 from hyphae_gpu.swarm import Deliveries, Diffs
-from hyphae_gpu.wave_state import offsets_of
 
 
 def _none(dtype: torch.dtype, size: int = 0) -> torch.Tensor:
@@ -52,10 +52,9 @@ def paths(
     while len(at):
         entered = torch.nonzero(stem_of[at] >= 0).flatten()
         which, sizes = stem_of[at[entered]], stems.offsets.diff()[stem_of[at[entered]]]
-        within = torch.arange(int(sizes.sum())) - torch.repeat_interleave(offsets_of(sizes)[:-1], sizes)
         owners.append(torch.repeat_interleave(walkers[entered], sizes))
-        steps.append(within + step + 1)
-        visited.append(stems.nodes[torch.repeat_interleave(stems.offsets[which], sizes) + within])
+        steps.append(ranges(torch.full_like(sizes, step + 1), sizes))
+        visited.append(stems.nodes[ranges(stems.offsets[which], sizes)])
 
         onward = torch.nonzero((found.parents[at] >= 0) & (stem_of[at] < 0)).flatten()
         at, walkers, step = at[onward], walkers[onward], step + 1

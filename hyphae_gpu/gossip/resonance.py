@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.columns import offsets_of
 from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, Flow, Nodes
 from hyphae_gpu.vocabulary import EdgeKind, EdgeType, NodeType
 from hyphae_gpu.weights import near_weights, whole_weights
@@ -33,8 +34,7 @@ def flow_of(backend: Backend, nodes: Nodes, adjacency: Adjacency) -> Flow:
     ends = (sources[edges].to(torch.int32).numpy(), adjacency.targets[edges].numpy())
     whole[by_cosine] = torch.from_numpy(near_weights(backend, nodes.images.numpy(), nodes.lengths.numpy(), *ends))
 
-    offsets = torch.zeros(len(nodes) + 1, dtype=torch.int64, device=kinds.device)
-    torch.cumsum(torch.bincount(sources[flows], minlength=len(nodes)), 0, out=offsets[1:])
+    offsets = offsets_of(torch.bincount(sources[flows], minlength=len(nodes)))
     totals = torch.zeros(len(nodes), dtype=torch.int64, device=kinds.device)
     totals.index_add_(0, sources[flows], whole.long())
     return Flow(offsets=offsets, targets=adjacency.targets[flows], weights=whole, totals=totals)
@@ -49,8 +49,7 @@ def resonances(backend: Backend, flow: Flow, diffs: Diffs, found: Deliveries) ->
     origins, which = torch.unique(diffs.origins, return_inverse=True)
     groups = which[rows]
     order = torch.argsort(groups, stable=True)
-    offsets = torch.zeros(len(origins) + 1, dtype=torch.int64, device=rows.device)
-    torch.cumsum(torch.bincount(groups, minlength=len(origins)), 0, out=offsets[1:])
+    offsets = offsets_of(torch.bincount(groups, minlength=len(origins)))
     values, _ = backend.resonance(flow, origins, offsets, found.nodes[order])
     out = torch.empty_like(values)
     out[order] = values

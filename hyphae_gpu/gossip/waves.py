@@ -7,8 +7,9 @@ from dataclasses import replace
 import torch
 
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.columns import offsets_of
 from hyphae_gpu.swarm import Adjacency, Deliveries, Diffs, GossipCounts, GossipRules, Nodes
-from hyphae_gpu.wave_state import Offers, WaveState, offsets_of
+from hyphae_gpu.wave_state import Offers, WaveState
 
 #: Enough for any diff: `advance` itself stops a diff that would run longer (spec 3.10).
 _UNTIL_QUIET = 1 << 30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,9 +131,10 @@ def _check_known(
 ) -> None:
     # Rows of a file that could not be read are known to nobody; say only that the file is bad.
     if not problems.file_lost:
-        reason: Callable[[int], str] = lambda row: (  # noqa: E731 - the signature that add_where takes
-            f"{name} {quote(column[row].as_py())} is unknown, neither in this input nor in the store"
-        )
+
+        def reason(row: int) -> str:
+            return f"{name} {quote(column[row].as_py())} is unknown, neither in this input nor in the store"
+
         problems.add_where(keys, given & (types == _UNKNOWN), reason)
 
 

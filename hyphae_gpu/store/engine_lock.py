@@ -53,7 +53,7 @@ class EngineLock:
 
     def _take(self, key: int) -> None:
         start = time.monotonic()
-        while not self._connection.execute("select pg_try_advisory_lock(%s)", [key]).fetchone()[0]:  # type: ignore[index]
+        while self._connection.execute("select pg_try_advisory_lock(%s)", [key]).fetchone() != (True,):
             holder = self._holder()
             patience = DEAD_HOLDER_SECONDS if _is_dead(holder) else PATIENCE_SECONDS
             if time.monotonic() - start > patience:

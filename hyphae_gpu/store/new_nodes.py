@@ -12,6 +12,7 @@ from hyphae_gpu.emerged import NewNodes, PromotionTable
 from hyphae_gpu.errors import DatabaseError
 from hyphae_gpu.store import copy
 from hyphae_gpu.store.copy_in import copy_in, slices
+from hyphae_gpu.store.numbering import next_number
 from hyphae_gpu.store.postgres import Connection
 from hyphae_gpu.vocabulary import KnowledgeType, NodeType, names
 
@@ -25,11 +26,9 @@ def add_nodes(connection: Connection, new: NewNodes, at: int, first: int) -> Non
     """
     if not len(new):
         return
-    following = connection.execute("select coalesce(max(num), -1) + 1 from knowledge_nodes").fetchone()
-    if following is None or following[0] != first:
-        raise DatabaseError(
-            f"an epoch numbers its nodes from {first} on, but the store from {following and following[0]}"
-        )
+    following = next_number(connection)
+    if following != first:
+        raise DatabaseError(f"an epoch numbers its nodes from {first} on, but the store from {following}")
     numbers = first + np.arange(len(new))
     kinds = np.where(new.types == NodeType.SCENE, "scene", np.where(new.patterns, "pattern", "promoted")).tolist()
     ids = pa.array(

@@ -30,6 +30,12 @@ _REFERENCES = (
 )
 
 
+def next_number(connection: Connection) -> int:
+    """Return the number that the next new node gets."""
+    [(number,)] = connection.execute("select coalesce(max(num), -1) + 1 from knowledge_nodes")
+    return int(number)
+
+
 class Numbering:
     """The node number of every id that the rows hold or name; within the caller's transaction.
 
@@ -53,7 +59,7 @@ class Numbering:
         places = _places(given, self._ids)
         _refuse_twice(places, given, given_rows)
         _refuse_types(stored_types[places], given_types, given, given_rows)
-        self.base = int(connection.execute("select coalesce(max(num), -1) + 1 from knowledge_nodes").fetchone()[0])  # type: ignore[index]
+        self.base = next_number(connection)
         new = self._numbers[places] < 0
         order = np.argsort(given_rows[new], kind="stable")
         self._numbers[places[new][order]] = self.base + np.arange(len(order))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
-import graphblas  # type: ignore[import-untyped, unused-ignore]
+import graphblas  # type: ignore[import-untyped, unused-ignore] # it brings no types
 import numpy as np
 import numpy.typing as npt
 from graphblas import Matrix, binary, monoid, semiring

@@ -112,7 +112,6 @@ def test_a_kernel_is_compiled_without_a_gpu():
         missing("CuPy is missing: kernels cannot be compiled (pip install cupy-cuda13x nvidia-cuda-nvrtc)")
     assert cuda_facts.compile_problem("losses", (8, 0)) is None
     refused = cuda_facts.compile_problem("losses", (1, 1))
-    assert refused is not None
     assert "architecture" in refused
 
 

@@ -95,7 +95,6 @@ def run_with_body(body: str, *, send: signal.Signals | None = None) -> subproces
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     process.stdout.readline()
     if send is not None:
         time.sleep(0.1)
@@ -156,8 +155,6 @@ def test_a_reader_that_goes_away_is_no_error(arguments):
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
     with process.stdout, process.stderr:
         process.stdout.read(10)
         process.stdout.close()
@@ -171,8 +168,6 @@ def test_work_goes_on_when_nobody_reads_its_progress():
     process = subprocess.Popen(
         [sys.executable, "-c", script], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
     with process.stdout, process.stderr:
         process.stderr.read(10)
         process.stderr.close()

@@ -80,7 +80,6 @@ def test_who_wins(policy, first, second, winner, reason):
     crowd = Crowd(first, second)
     verdict = judged(crowd, [(0, 1)], policy)
     [decision] = verdict.raised.resolutions
-    assert decision is not None
     assert (decision["policy"], decision["winner"], decision["loser"]) == (policy, winner, 1 - winner)
     assert reason in decision["reason"]
     assert told(verdict) == oracle.Verdict(raised={(0, 1): winner}, superseded={1 - winner: winner}, speaking=set())

@@ -7,6 +7,7 @@ import torch
 from hyphae_gpu.backends.cpu.modularity import ITERATIONS, QUIET, SUB_STEPS
 from hyphae_gpu.backends.cuda.components import flattened
 from hyphae_gpu.backends.cuda.launcher import WARP, Argument, Launcher, grid_of
+from hyphae_gpu.columns import offsets_of
 
 #: Links of a node that one warp looks at; kernels/communities.cu has the same number.
 _LONGEST_OF_WARP = 128
@@ -56,8 +57,7 @@ def merged_links(links: Links, groups: torch.Tensor) -> Links:
     # A stable sort leaves the link that is met first at the head of its like.
     by_meeting = torch.argsort(order[ends[:-1]])
     sources = distinct // max(count, 1)
-    merged_offsets = torch.zeros(count + 1, dtype=torch.int64, device=offsets.device)
-    torch.cumsum(torch.bincount(sources, minlength=count), 0, out=merged_offsets[1:])
+    merged_offsets = offsets_of(torch.bincount(sources, minlength=count))
     return merged_offsets, (distinct % max(count, 1))[by_meeting].to(torch.int32), summed[by_meeting]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from hyphae_gpu.columns import offsets_of
+
 
 def order_rows(count: int, sources: torch.Tensor, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (offsets, order), int64 [count + 1] and [m]: the edges by source, by key within a source.
@@ -12,6 +14,4 @@ def order_rows(count: int, sources: torch.Tensor, keys: torch.Tensor) -> tuple[t
     """
     by_key = torch.argsort(keys, stable=True)
     by_source = torch.argsort(sources[by_key], stable=True)
-    offsets = torch.zeros(count + 1, dtype=torch.int64, device=sources.device)
-    torch.cumsum(torch.bincount(sources, minlength=count), 0, out=offsets[1:])
-    return offsets, by_key[by_source]
+    return offsets_of(torch.bincount(sources, minlength=count)), by_key[by_source]

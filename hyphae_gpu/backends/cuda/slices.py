@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
-import torch
+from dataclasses import replace
 
 from hyphae_gpu.swarm import GossipCounts
 from hyphae_gpu.wave_state import Offers, WaveState
 
 Advanced = tuple[WaveState, Offers, GossipCounts]
-_BY_DIFF = ("offsets", "rounds", "sweeps")
 
 
 def state_of(state: WaveState, first: int, last: int) -> WaveState:
     """Return the state of the diffs at rows first .. last - 1."""
     begin, end = (int(state.offsets[row]) for row in (first, last))
-    records = {spec.name: getattr(state, spec.name)[begin:end] for spec in fields(state) if spec.name not in _BY_DIFF}
+    records = {name: getattr(state, name)[begin:end] for name in WaveState.RECORDS}
     return WaveState(
         offsets=state.offsets[first : last + 1] - begin,
         rounds=state.rounds[first:last],
@@ -29,18 +26,9 @@ def joined(parts: list[Advanced]) -> Advanced:
     """Return the states, offers and counts of slices that follow each other, as one."""
     if len(parts) == 1:
         return parts[0]
-    states, offers = [part[0] for part in parts], []
-    counts, rows, records = GossipCounts(), 0, 0
-    offsets = [states[0].offsets[:1]]
+    offers, counts, rows = [], GossipCounts(), 0
     for state, made, step in parts:
         offers.append(replace(made, rows=made.rows + rows))
-        offsets.append(state.offsets[1:] + records)
-        rows, records = rows + len(state.rounds), records + len(state.nodes)
+        rows += len(state.rounds)
         counts.add(step)
-    columns = {
-        spec.name: torch.cat([getattr(state, spec.name) for state in states])
-        for spec in fields(WaveState)
-        if spec.name != "offsets"
-    }
-    made = Offers(**{spec.name: torch.cat([getattr(part, spec.name) for part in offers]) for spec in fields(Offers)})
-    return WaveState(offsets=torch.cat(offsets), **columns), made, counts
+    return WaveState.concat([state for state, _, _ in parts]), Offers.concat(offers), counts

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from hyphae_gpu.backends.cuda.launcher import Launcher, grid_of
+from hyphae_gpu.columns import offsets_of
 from hyphae_gpu.wave_state import WaveState
 
 #: Slots and places of the table are numbered in 32 bits.
@@ -124,10 +125,8 @@ def stored(
     fresh = slots.rose[kept] == last
     if sweep:
         fresh |= slots.unmet[kept] == last
-    offsets = torch.zeros_like(before.offsets)
-    torch.cumsum(torch.bincount(rows, minlength=len(steps)), 0, out=offsets[1:])
     return WaveState(
-        offsets=offsets,
+        offsets=offsets_of(torch.bincount(rows, minlength=len(steps))),
         rounds=before.rounds if sweep else before.rounds + steps,
         sweeps=before.sweeps + steps if sweep else before.sweeps,
         nodes=slots.nodes[kept],
