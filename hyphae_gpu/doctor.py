@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from hyphae_gpu.config import Settings, available_cores, masked
 from hyphae_gpu.errors import DatabaseError, DeviceError
+from hyphae_gpu.topology import faiss_module
 
 if TYPE_CHECKING:
     from hyphae_gpu.cuda_facts import CudaFacts
@@ -37,8 +38,6 @@ LIBRARIES = {
     "sklearn": ("scikit-learn", "pip install hyphae-gpu"),
     "faiss": ("faiss-cpu", "pip install 'hyphae-gpu[cpu]'"),
 }
-#: Distributions that all bring the module faiss: each writes over the files of the other.
-FAISS = ("faiss-cpu", "faiss-gpu-cuvs")
 #: The kernel that the doctor compiles: the smallest with a random generator and double precision in it.
 _TRIAL_KERNEL = "losses"
 _CUDA_EXTRA = "pip install 'hyphae-gpu[cuda]'"
@@ -107,11 +106,12 @@ def _threads(settings: Settings) -> Check:
 def _library(module: str) -> Check:
     distribution, remedy = LIBRARIES[module]
     if module == "faiss":
-        installed = [f"{name} {it}" for name in FAISS if (it := _installed(name))]
-        if len(installed) > 1:
-            clean = f"pip uninstall --yes {' '.join(FAISS)}, then install one of them: {remedy}"
-            return Check(name=module, state=BROKEN, found=f"{' and '.join(installed)} share its files", fix=clean)
-        distribution = next((name for name in FAISS if _installed(name)), distribution)
+        found = faiss_module.installed()
+        if len(found) > 1:
+            both = " and ".join(f"{name} {it}" for name, it in found.items())
+            clean = f"pip uninstall --yes {' '.join(found)}, then install one of them: {remedy}"
+            return Check(name=module, state=BROKEN, found=f"{both} share its files", fix=clean)
+        distribution = next(iter(found), distribution)
     try:
         importlib.import_module(module)
     except Exception as error:

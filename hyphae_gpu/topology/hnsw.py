@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hyphae_gpu.errors import DatabaseError, UsageError
+from hyphae_gpu.errors import DatabaseError
 from hyphae_gpu.state import IndexArrays
+from hyphae_gpu.topology.cagra import KnnGraph, base_table
+from hyphae_gpu.topology.faiss_module import load_faiss
 from hyphae_gpu.vectors import lengths, quantise
 
 _BLOCK = 65_536
@@ -69,8 +70,8 @@ class HnswIndex:
     """An HNSW index of points; each stands for one distinct image."""
 
     def __init__(self, dimension: int, shape: HnswShape = LAYER_SHAPES[0], *, threads: int = 1) -> None:
-        """Make an empty index; raises UsageError where faiss is not installed."""
-        self._faiss = _load_faiss()
+        """Make an empty index; raises UsageError where faiss cannot be used."""
+        self._faiss = load_faiss()
         self._index = self._faiss.IndexHNSWFlat(dimension, shape.m, self._faiss.METRIC_INNER_PRODUCT)
         self._index.hnsw.efConstruction = shape.ef_construction
         self.dimension = dimension
@@ -82,16 +83,51 @@ class HnswIndex:
     def __len__(self) -> int:
         return len(self.founders)
 
-    def add(self, images: npt.NDArray[np.int8], founders: npt.NDArray[np.int32]) -> None:
-        """Add points, in this order: images int8 [k, d], none equal to another or to a point; founders int32 [k]."""
+    def add(
+        self, images: npt.NDArray[np.int8], founders: npt.NDArray[np.int32], *, graph: KnnGraph | None = None
+    ) -> str:
+        """Add points, in this order: images int8 [k, d], none equal to another or to a point; founders int32 [k].
+
+        graph: what gives the base level of an index that is empty so far; returns whose base level the new points got:
+        `cagra` if it did, else `hnsw`, with the reason where it could not.
+        """
         if not len(images):
-            return
+            return ""
+        vectors = unit_vectors(images)
+        table, built_by = self._base_table(vectors, graph)
         levels = point_levels(len(self) + len(images), self.shape.m, self._highest_level)
         self._faiss.copy_array_to_vector(levels + 1, self._index.hnsw.levels)
+        self._index.init_level0 = table is None
         with _threads(self._faiss, self.threads):
-            self._index.add(unit_vectors(images))
+            self._index.add(vectors)
+        if table is not None:
+            self._put_base(table)
         self.founders = np.concatenate([self.founders, founders.astype(np.int32)])
         self.images = np.concatenate([self.images, images])
+        return built_by
+
+    def _base_table(
+        self, vectors: npt.NDArray[np.float32], graph: KnnGraph | None
+    ) -> tuple[npt.NDArray[np.int32] | None, str]:
+        """Return the base level's links as faiss keeps them, None where HNSW has to make them, and who made them."""
+        if graph is None or len(self):
+            return None, "hnsw"
+        try:
+            return base_table(graph(vectors, 2 * self.shape.m), 2 * self.shape.m), "cagra"
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()
+            return None, f"hnsw, since CAGRA failed: {reason[0] if reason else type(error).__name__}"
+
+    def _put_base(self, table: npt.NDArray[np.int32]) -> None:
+        """Write the links of level 0; faiss made those above it."""
+        hnsw = self._index.hnsw
+        links = self._faiss.vector_to_array(hnsw.neighbors)
+        starts = self._faiss.vector_to_array(hnsw.offsets)[:-1].astype(np.int64)
+        links[starts[:, None] + np.arange(table.shape[1])] = table
+        self._faiss.copy_array_to_vector(links, hnsw.neighbors)
+        if hnsw.entry_point < 0:
+            # no point has a level above
+            hnsw.entry_point, hnsw.max_level = 0, 0
 
     def base_links(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Return the points' links at level 0 as rows: offsets int64 [p + 1], targets int32 (point numbers)."""
@@ -204,14 +240,3 @@ def _threads(faiss: Any, count: int) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
-
-
-def _load_faiss() -> ModuleType:
-    try:
-        import faiss  # noqa: PLC0415 - only stages that build an index need it
-    except ImportError as error:
-        raise UsageError(
-            "building the topology needs faiss, which is not installed: pip install 'hyphae-gpu[cpu]'"
-        ) from error
-    module: ModuleType = faiss
-    return module

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.topology.cagra import base_builder
 from hyphae_gpu.topology.hnsw import HnswIndex
 
 #: An index with a greater share of points that no live node stands on is rebuilt: 3 in 10 (spec 2.6).
@@ -20,7 +21,7 @@ class Standing:
 
     cells int32 [k]: the live cells of the layer, ascending; points int64 [k]: where each stands; representatives
     int32 [p]: the lowest-numbered live cell of each point, -1 where none stands; dead_share: dead points by all, before
-    a rebuild; rebuilt: whether the index was; added: how many points came.
+    a rebuild; rebuilt: whether the index was; added: how many points came; built_by: who linked them (`HnswIndex.add`).
     """
 
     index: HnswIndex
@@ -30,6 +31,7 @@ class Standing:
     dead_share: float
     rebuilt: bool
     added: int
+    built_by: str
 
     @property
     def holders(self) -> npt.NDArray[np.int32]:
@@ -58,7 +60,7 @@ def place(index: HnswIndex, images: npt.NDArray[np.int8], cells: npt.NDArray[np.
         known = 0
     founders = _lowest(points, cells, max(len(index), int(points.max(initial=-1)) + 1))
     fresh = founders[known:]
-    index.add(images[fresh], fresh)
+    built_by = index.add(images[fresh], fresh, graph=base_builder(backend, len(fresh)))
     return Standing(
         index=index,
         cells=cells,
@@ -67,6 +69,7 @@ def place(index: HnswIndex, images: npt.NDArray[np.int8], cells: npt.NDArray[np.
         dead_share=dead / total if total else 0.0,
         rebuilt=rebuilt,
         added=len(fresh),
+        built_by=built_by,
     )
 
 

@@ -133,6 +133,7 @@ def ground(
         facts={
             "live_cells": len(cells),
             "points": len(standing.index),
+            "built_by": standing.built_by,
             "duplicates": len(layer.copies),
             "dead_share": standing.dead_share,
             "rebuilt": standing.rebuilt,

@@ -12,6 +12,7 @@ from hyphae_gpu import cuda_facts, doctor
 from hyphae_gpu.config import Settings
 from hyphae_gpu.cuda_facts import CudaFacts, Gpu
 from hyphae_gpu.doctor import BROKEN, FINE, WARNING, Check
+from hyphae_gpu.topology import faiss_module
 from tests.kernels.shim_launcher import missing
 
 H200 = Gpu(name="NVIDIA H200", capability=(9, 0), memory_bytes=139 << 30)
@@ -151,7 +152,7 @@ def test_the_driver_tells_its_versions(monkeypatch):
 
 def test_two_packages_that_bring_faiss_are_broken_with_the_way_out(monkeypatch):
     versions = {"faiss-cpu": "1.15.1", "faiss-gpu-cuvs": "1.15.0"}
-    monkeypatch.setattr(doctor, "_installed", versions.get)
+    monkeypatch.setattr(faiss_module, "installed", lambda: versions)
     check = doctor._library("faiss")
     assert check.state == BROKEN
     assert check.found == "faiss-cpu 1.15.1 and faiss-gpu-cuvs 1.15.0 share its files"
@@ -159,5 +160,7 @@ def test_two_packages_that_bring_faiss_are_broken_with_the_way_out(monkeypatch):
 
 
 def test_either_package_that_brings_faiss_will_do(monkeypatch):
-    monkeypatch.setattr(doctor, "_installed", {"faiss-gpu-cuvs": "1.15.0"}.get)
+    versions = {"faiss-gpu-cuvs": "1.15.0"}
+    monkeypatch.setattr(faiss_module, "installed", lambda: versions)
+    monkeypatch.setattr(doctor, "_installed", versions.get)
     assert doctor._library("faiss") == Check(name="faiss", state=FINE, found="1.15.0")

@@ -180,6 +180,7 @@ def test_the_facts_say_what_the_graph_is_like():
     assert json.loads(json.dumps(topology.facts)) == {
         "live_cells": 4,
         "points": 3,
+        "built_by": "hnsw",
         "duplicates": 1,
         "dead_share": 0.0,
         "rebuilt": False,
