@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cuda import backend as backend_module
+from hyphae_gpu.backends.cuda import dense
 from hyphae_gpu.backends.cuda.dense import GateCosts, bytes_of_dots, dense_is_cheaper, dots_of
 from hyphae_gpu.swarm import GossipRules
 from tests.gossip.test_waves import lossy_rules, rules_of
@@ -45,6 +46,34 @@ def test_products_are_exact_at_any_size(dimension, nodes, diffs):
     images[0] = queries[0] = 127
     found = dots_of(images, queries)[:diffs, :nodes]
     assert torch.equal(found.long(), queries.long() @ images.long().T)
+
+
+def test_a_product_of_too_many_values_is_made_in_pieces(monkeypatch):
+    rng = np.random.default_rng(4)
+    images = torch.from_numpy(rng.integers(-127, 128, (64, 48)).astype(np.int8))
+    queries = torch.from_numpy(rng.integers(-127, 128, (161, 48)).astype(np.int8))
+    whole, real, rows = dots_of(images, queries), torch._int_mm, []
+
+    def counting(left, right, *, out):
+        rows.append(len(left))
+        return real(left, right, out=out)
+
+    monkeypatch.setattr(torch, "_int_mm", counting)
+    monkeypatch.setattr(dense, "_MOST_CELLS", 64 * 70)
+    assert torch.equal(dots_of(images, queries), whole)
+    assert rows == [64, 64, 64]
+
+
+def test_a_device_without_such_a_product_computes_gates_one_by_one(on_shim, monkeypatch):
+    def refuse(*columns, **named):
+        raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
+
+    monkeypatch.setattr(torch, "_int_mm", refuse)
+    for what, count in (("PAIRS", 64), ("NODES", 90), ("DIFFS", 16)):
+        monkeypatch.setattr(dense, f"_MEASURED_{what}", count)
+    made, backend = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3), on_shim(0, costs=None)
+    assert_equal(made, GossipRules(), backend)
+    assert backend._costs.cell == float("inf")
 
 
 @pytest.mark.parametrize(("costs", "products"), [(DENSE, 1), (SPARSE, 0)])

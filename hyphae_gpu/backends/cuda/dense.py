@@ -6,6 +6,7 @@ where a diff looks at more than a small share of the nodes. What it costs is mea
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -13,8 +14,10 @@ import torch
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, NodeColumns, chunks_of, lanes_of
 
-#: Rows and columns that the device's int8 matrix product asks for: more than 16, and multiples of 8.
-_LEAST_ROWS, _MULTIPLE = 32, 8
+#: The device's int8 matrix product asks for more than 16 rows, and for columns in multiples of 8.
+_ROWS, _COLUMNS = 32, 8
+#: Products of more values than 32 bits can number are made in pieces.
+_MOST_CELLS = 2**31 - 1
 #: Nodes, diffs and pairs that a measurement takes, whatever the first batch has.
 _MEASURED_NODES, _MEASURED_DIFFS, _MEASURED_PAIRS = 1 << 15, 1 << 10, 1 << 18
 _BYTES = 4
@@ -33,12 +36,20 @@ def dots_of(images: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
 
     Sums of at most 16,000 products of 127 * 127 stay below 2^31.
     """
-    left, right = _whole(queries, _LEAST_ROWS), _whole(images, _MULTIPLE)
-    return torch._int_mm(left, right.T)
+    left, right = _whole(queries, _ROWS), _whole(images, _COLUMNS)
+    out = torch.empty((len(left), len(right)), dtype=torch.int32, device=left.device)
+    at_once = max(_ROWS, _MOST_CELLS // len(right) // _ROWS * _ROWS)
+    for first in range(0, len(left), at_once):
+        some = slice(first, first + at_once)
+        torch._int_mm(left[some], right.T, out=out[some])
+    return out
 
 
 def measured(launcher: Launcher, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
-    """Measure both ways on some of these nodes and diffs; there must be one of each at least."""
+    """Measure both ways on some of these nodes and diffs; there must be one of each at least.
+
+    A device without such a matrix product computes gates one by one: a cell costs more than any pair.
+    """
     device, count, width = launcher.device, len(nodes.lengths), len(diffs.lengths)
     some = nodes.images[torch.arange(_MEASURED_NODES, device=device) % count]
     queries = diffs.images[torch.arange(_MEASURED_DIFFS, device=device) % width]
@@ -50,27 +61,29 @@ def measured(launcher: Launcher, nodes: NodeColumns, diffs: DiffColumns) -> Gate
     lanes = lanes_of(chunks)
     asked: tuple[Argument, ...] = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rows, len(pairs), out)
     grid = grid_of(launcher, len(pairs), lanes=lanes)
-    return GateCosts(
-        pair=launcher.seconds(lambda: launcher.launch("scores", asked, grid=grid)) / len(pairs),
-        cell=launcher.seconds(lambda: dots_of(some, queries)) / (len(some) * len(queries)),
-    )
+    pair = launcher.seconds(lambda: launcher.launch("scores", asked, grid=grid)) / len(pairs)
+    try:
+        return GateCosts(pair=pair, cell=launcher.seconds(lambda: dots_of(some, queries)) / (len(some) * len(queries)))
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError:
+        return GateCosts(pair=pair, cell=math.inf)
 
 
 def dense_is_cheaper(costs: GateCosts, *, nodes: int, diffs: int, pairs: float, free_bytes: int) -> bool:
     """Return whether a matrix product over all nodes costs less than `pairs` gates one by one, and has room."""
-    whole = nodes * max(diffs, _LEAST_ROWS) * costs.cell
+    whole = nodes * max(diffs, _ROWS) * costs.cell
     return whole < pairs * costs.pair and bytes_of_dots(nodes, diffs) <= free_bytes
 
 
 def bytes_of_dots(nodes: int, diffs: int) -> int:
     """Return the bytes that the dot products of so many nodes and diffs take."""
-    return (nodes + _MULTIPLE) * max(diffs + _MULTIPLE, _LEAST_ROWS) * _BYTES
+    return (nodes + _COLUMNS) * (diffs + _ROWS) * _BYTES
 
 
-def _whole(rows: torch.Tensor, least: int) -> torch.Tensor:
-    """Return rows with zeros below: `least` at least, and a multiple of what the matrix product asks for."""
-    count = max(least, -(-len(rows) // _MULTIPLE) * _MULTIPLE)
-    if count == len(rows):
+def _whole(rows: torch.Tensor, multiple: int) -> torch.Tensor:
+    """Return rows with zeros below: a multiple of what the matrix product asks for, one at least."""
+    more = -len(rows) % multiple if len(rows) else multiple
+    if not more:
         return rows
-    more = torch.zeros((count - len(rows), rows.shape[1]), dtype=rows.dtype, device=rows.device)
-    return torch.cat([rows, more])
+    return torch.cat([rows, rows.new_zeros((more, rows.shape[1]))])
