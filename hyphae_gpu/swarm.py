@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
+from hyphae_gpu.arrays import F32, I32
 from hyphae_gpu.columns import Column, Columns, as_tensor, column
 from hyphae_gpu.energies import initial_energy, units
 from hyphae_gpu.vectors import lengths, quantise
@@ -26,6 +27,9 @@ from hyphae_gpu.vocabulary import (
     KnowledgeType,
     NodeType,
 )
+
+#: The least |stance| that takes a side (spec 6.2 b).
+LEAST_STANCE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,6 +316,19 @@ class Deliveries(Columns):
 
     def __len__(self) -> int:
         return len(self.diffs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What cells claim and which side they take, by node number (spec 6.2).
+
+    subjects, values int32 [n], -1 where there is no claim; stances float32 [n], NaN where there is none: they take a
+    side from `LEAST_STANCE` on, above or below zero.
+    """
+
+    subjects: I32
+    values: I32
+    stances: F32
 
 
 @dataclass(frozen=True, kw_only=True)

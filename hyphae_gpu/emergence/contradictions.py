@@ -13,11 +13,10 @@ from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.emerged import REASONS, KnownPairs, Resolved
 from hyphae_gpu.errors import UsageError
 from hyphae_gpu.state import NodeTable
-from hyphae_gpu.swarm import Deliveries, Diffs
+from hyphae_gpu.swarm import LEAST_STANCE, Deliveries, Diffs, Sides
 from hyphae_gpu.vocabulary import DiffType, NodeType
 
-#: The least |stance| that takes a side (spec 6.2 b), and the least probability that a verifier's yes has (6.2 c).
-LEAST_STANCE = 0.5
+#: The least probability that a verifier's yes has (spec 6.2 c).
 LEAST_PROBABILITY = 0.5
 #: Text pairs, at most, that a verifier gets at once.
 VERIFIER_BATCH = 1024
@@ -73,6 +72,8 @@ class Meetings:
         self._nodes, self._images, self._lengths, self._live = nodes, images, lengths, live
         self._theta, self._backend = theta_sim, backend
         self._verifier, self._texts = verifier, texts
+        # a verifier can call any two cells opposite
+        self._sides = _sides(nodes) if verifier is None else None
         self._listening = live if verifier is not None else live & could_oppose(nodes, live)
         self._keys: list[I64] = []
         self._similarities: list[F64] = []
@@ -87,24 +88,21 @@ class Meetings:
         which = diffs.rows_of(found.diffs[rows]).cpu().numpy()
         origins, met = diffs.origins.cpu().numpy()[which], nodes[rows]
         meets = self._speaking(diffs)[which] & (origins != met)
-        if self._verifier is None:
-            # Sorting is what costs here, so what no rule calls opposite goes before it.
-            chosen = np.flatnonzero(meets)
-            meets[chosen] = _by_rule(self._nodes, origins[chosen], met[chosen]) >= 0
-        hops = found.hops.cpu().numpy()[rows[meets]]
-        keys, hops = _soonest(self._key(origins[meets], met[meets]), hops)
-        similarities = self._backend.cosines(self._images, self._lengths, *self._of(keys))
-        near = similarities >= self._theta
-        self._keys.append(keys[near])
-        self._similarities.append(similarities[near])
-        self._hops.append(hops[near])
+        rows, origins, met = rows[meets], origins[meets], met[meets]
+        near, similarities = self._backend.opposing(self._images, self._lengths, self._sides, origins, met, self._theta)
+        hops = found.hops.cpu().numpy()[rows[near]]
+        keys, hops, similarities = _soonest(self._key(origins[near], met[near]), hops, similarities)
+        self._keys.append(keys)
+        self._similarities.append(similarities)
+        self._hops.append(hops)
 
     def opposing(self, known: KnownPairs) -> Pairs:
         """Return the pairs met so far that oppose each other and were not raised before."""
-        met = np.concatenate([np.zeros(0, np.int64), *self._keys])
-        keys, hops = _soonest(met, np.concatenate([np.zeros(0, np.int32), *self._hops]))
-        first = np.unique(met, return_index=True)[1]
-        similarities = np.concatenate([np.zeros(0), *self._similarities])[first]
+        keys, hops, similarities = _soonest(
+            np.concatenate([np.zeros(0, np.int64), *self._keys]),
+            np.concatenate([np.zeros(0, np.int32), *self._hops]),
+            np.concatenate([np.zeros(0), *self._similarities]),
+        )
         fresh = ~np.isin(keys, self._key(known.a, known.b))
         keys, similarities, hops = keys[fresh], similarities[fresh], hops[fresh]
         a, b = self._of(keys)
@@ -132,6 +130,10 @@ class Meetings:
     def _of(self, keys: I64) -> tuple[I32, I32]:
         count = max(1, len(self._nodes))
         return (keys // count).astype(np.int32), (keys % count).astype(np.int32)
+
+
+def _sides(nodes: NodeTable) -> Sides:
+    return Sides(subjects=nodes.claim_subjects, values=nodes.claim_values, stances=nodes.stances)
 
 
 def could_oppose(nodes: NodeTable, live: Flags) -> Flags:
@@ -207,11 +209,11 @@ def no_longer_opposed(
     return Resolved(a=a[ends], b=b[ends], resolutions=resolutions)
 
 
-def _soonest(keys: I64, hops: I32) -> tuple[I64, I32]:
-    """Return the distinct keys, ascending, each with its least hop."""
+def _soonest(keys: I64, hops: I32, similarities: F64) -> tuple[I64, I32, F64]:
+    """Return the distinct keys, ascending, each with its least hop and its similarity."""
     order = np.lexsort((hops, keys))
     distinct, first = np.unique(keys[order], return_index=True)
-    return distinct, hops[order][first]
+    return distinct, hops[order][first], similarities[order][first]
 
 
 def _by_rule(nodes: NodeTable, a: I32, b: I32) -> I8:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hyphae_gpu.backends.cpu import components, cosines, equal, groups, join, modularity, near, position, rows
+from hyphae_gpu.backends.cpu import components, cosines, equal, groups, join, modularity, near, opposing, position, rows
+from hyphae_gpu.swarm import Sides
 
 
 class GraphOperations:
@@ -40,6 +41,18 @@ class GraphOperations:
     ) -> npt.NDArray[np.float64]:
         """See `cosines.cosines`."""
         return cosines.cosines(images, lengths, left, right, threads=self.threads)
+
+    def opposing(
+        self,
+        images: npt.NDArray[np.int8],
+        lengths: npt.NDArray[np.float64],
+        sides: Sides | None,
+        left: npt.NDArray[np.int32],
+        right: npt.NDArray[np.int32],
+        least: float,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """See `opposing.opposing`."""
+        return opposing.opposing(images, lengths, sides, left, right, least, threads=self.threads)
 
     def components(
         self, count: int, left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]

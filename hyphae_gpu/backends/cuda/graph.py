@@ -11,10 +11,11 @@ import numpy.typing as npt
 import torch
 
 from hyphae_gpu.backends.cpu.graph import GraphOperations
-from hyphae_gpu.backends.cuda import centroids, closest, communities, components, cosines, near, rows
+from hyphae_gpu.backends.cuda import centroids, closest, communities, components, cosines, near, opposing, rows
 from hyphae_gpu.backends.cuda.communities import Links
 from hyphae_gpu.backends.cuda.image_rows import brought
 from hyphae_gpu.backends.cuda.launcher import Launcher
+from hyphae_gpu.swarm import Sides
 
 I8 = npt.NDArray[np.int8]
 F64 = npt.NDArray[np.float64]
@@ -57,6 +58,13 @@ class CudaGraphOperations(GraphOperations):
     def cosines(self, images: I8, lengths: F64, left: I32, right: I32) -> F64:
         """See `Backend.cosines`."""
         return cosines.cosines(self.launcher, images, lengths, left, right)
+
+    @_else_on_host
+    def opposing(
+        self, images: I8, lengths: F64, sides: Sides | None, left: I32, right: I32, least: float
+    ) -> tuple[I64, F64]:
+        """See `Backend.opposing`."""
+        return opposing.opposing(self.launcher, images, lengths, sides, left, right, least)
 
     @_else_on_host
     def closest_pairs(self, images: I8, lengths: F64, members: I32, ranks: I32) -> tuple[I32, I32]:
