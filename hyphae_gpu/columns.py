@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -48,6 +49,18 @@ class Columns:
     def take(self, rows: torch.Tensor) -> Self:
         """Return some rows, by number, in that order, or by mask."""
         return type(self)(**{spec.name: getattr(self, spec.name)[rows] for spec in fields(self)})
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the same rows on another device; themselves where they are there."""
+        columns = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        wanted = torch.device(device)
+        if all(value.device == wanted for value in columns.values()):
+            return self
+        moved = copy(self)
+        for name, value in columns.items():
+            # they were checked where they were made
+            object.__setattr__(moved, name, value.to(wanted))
+        return moved
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:

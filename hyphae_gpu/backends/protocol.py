@@ -23,6 +23,10 @@ class Backend(Protocol):
     def name(self) -> str:
         """`cpu` or `cuda`."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where rounds run: columns that lie there are not copied from call to call."""
+
     def advance(
         self,
         nodes: Nodes,

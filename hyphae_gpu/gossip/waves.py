@@ -41,7 +41,12 @@ def until_quiet(
     *,
     sweep: bool,
 ) -> tuple[WaveState, GossipCounts]:
-    """Run rounds, and with `sweep` sweeps, from a state on until nothing rises; the counts leave out deliveries."""
+    """Run rounds, and with `sweep` sweeps, from a state on until nothing rises; the counts leave out deliveries.
+
+    The state that is returned lies where the diffs lie; between rounds it stays on the backend's device.
+    """
+    here = diffs.numbers.device
+    diffs, state = diffs.to(backend.device), state.to(backend.device)
     if adjacency.limited:
         state, counts = _lock_step(backend, nodes, adjacency, diffs, rules, state)
     else:
@@ -49,7 +54,7 @@ def until_quiet(
     counts.rounds = int(state.rounds.max()) if len(diffs) else 0
     if sweep:
         state = swept(backend, nodes, adjacency, diffs, rules, state, counts)
-    return state, counts
+    return state.to(here), counts
 
 
 def origins(backend: Backend, nodes: Nodes, diffs: Diffs) -> WaveState:
@@ -162,8 +167,9 @@ def _fittest(offers: Offers, bandwidths: torch.Tensor, diffs: Diffs) -> torch.Te
     order = order[torch.argsort(offers.edges[order], stable=True)]
     edges = offers.edges[order]
     rank = torch.arange(len(edges), device=edges.device) - torch.searchsorted(edges, edges)
+    carried = bandwidths[edges.to(bandwidths.device)].to(edges.device)
     fits = torch.zeros(len(edges), dtype=torch.bool, device=edges.device)
-    fits[order] = rank < bandwidths[edges]
+    fits[order] = rank < carried
     return fits
 
 

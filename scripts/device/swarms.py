@@ -34,12 +34,7 @@ class Made:
 
     def to(self, device: torch.device | str) -> Made:
         """Return a copy on another device; itself where it is there."""
-        return Made(
-            *(
-                type(columns)(**{name: column.to(device) for name, column in vars(columns).items()})
-                for columns in (self.nodes, self.adjacency, self.diffs)
-            )
-        )
+        return Made(self.nodes.to(device), self.adjacency.to(device), self.diffs.to(device))
 
 
 def scattered(seed: int, *, nodes: int, degree: float, diffs: int, dimension: int, limited: float = 0.0) -> Made:

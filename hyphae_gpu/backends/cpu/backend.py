@@ -36,6 +36,7 @@ class CpuBackend(GraphOperations):
     """The CPU as a `Backend`; results do not depend on `threads`."""
 
     name = "cpu"
+    device = torch.device("cpu")
 
     def __init__(self, threads: int = 1) -> None:
         if threads < 1:

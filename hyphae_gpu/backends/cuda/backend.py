@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TypeVar
-
 import torch
 
 from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
@@ -25,7 +22,6 @@ _DOTS_SHARE = 4
 #: How many nodes a diff is expected to look at until one was seen to look at more.
 _FIRST_PAIRS_A_DIFF = 2048
 
-_C = TypeVar("_C", WaveState, Offers)
 #: Diffs that one group of lanes takes in `open_counts`; kernels/scores.cu has the same number.
 _SLICE = 32
 
@@ -39,6 +35,11 @@ class CudaBackend(CudaGraphOperations):
     """
 
     name = "cuda"
+
+    @property
+    def device(self) -> torch.device:
+        """See `Backend.device`."""
+        return self.launcher.device
 
     def __init__(
         self, launcher: Launcher, *, threads: int = 1, room: Room | None = None, costs: GateCosts | None = None
@@ -64,7 +65,7 @@ class CudaBackend(CudaGraphOperations):
     ) -> tuple[WaveState, Offers, GossipCounts]:
         """See `Backend.advance`."""
         here = diffs.numbers.device
-        begun = _on(state, self.launcher.device)
+        begun = state.to(self.launcher.device)
         parts: list[Advanced] = []
         planned = self._planned(nodes, adjacency, len(diffs))
         first, most = 0, planned.batch
@@ -85,7 +86,7 @@ class CudaBackend(CudaGraphOperations):
             parts.append(part)
             first = last
         after, offers, counts = joined(parts)
-        return _on(after, here), _on(offers, here), counts
+        return after.to(here), offers.to(here), counts
 
     def _planned(self, nodes: Nodes, adjacency: Adjacency, diffs: int) -> Plan:
         """Return how many diffs to run at once: as many as the device has memory for, by what they took before."""
@@ -208,11 +209,3 @@ class CudaBackend(CudaGraphOperations):
         lanes = lanes_of(chunks)
         arguments = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rest)
         self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, lanes=lanes))
-
-
-def _on(columns: _C, device: torch.device) -> _C:
-    """Return columns on a device; themselves where they are there."""
-    names = [spec.name for spec in fields(columns)]
-    if all(getattr(columns, name).device == device for name in names):
-        return columns
-    return type(columns)(**{name: getattr(columns, name).to(device) for name in names})
