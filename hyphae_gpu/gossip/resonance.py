@@ -16,8 +16,9 @@ def flow_of(backend: Backend, nodes: Nodes, adjacency: Adjacency) -> Flow:
 
     Near and copy links, access and declared edges; of an agent that has no outgoing access edge its attach edges, both
     ways, as near. A near weight is max(1, rint(4096 * c^4)), c = max(cos, 0.05), of the two ends' cosine; the others'
-    max(1, rint(4096 * w)).
+    max(1, rint(4096 * w)). The flow lies on the host, as graphs do.
     """
+    nodes, adjacency = nodes.to("cpu"), adjacency.to("cpu")
     kinds = adjacency.kinds
     sources = adjacency.sources()
     is_agent = nodes.types == NodeType.AGENT
