@@ -59,6 +59,6 @@ __device__ __forceinline__ double cosine_of(int dot, const Nodes &nodes, int64 u
 
 __device__ __forceinline__ double score_of(double cosine, const Nodes &nodes, int64 u, const Diffs &diffs, int64 b) {
     int64 row = nodes.interest_rows[u];
-    double interest = row >= 0 ? double(nodes.interests[row * KNOWLEDGE_TYPES + diffs.knowledge_types[b]]) : 0.0;
-    return ((0.6 * cosine) + (0.3 * interest)) + (0.1 * double(diffs.saliences[b]));
+    double interest = row >= 0 ? widened(nodes.interests[row * KNOWLEDGE_TYPES + diffs.knowledge_types[b]]) : 0.0;
+    return ((0.6 * cosine) + (0.3 * interest)) + (0.1 * widened(diffs.saliences[b]));
 }
