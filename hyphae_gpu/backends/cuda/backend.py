@@ -70,10 +70,12 @@ class CudaBackend(CudaGraphOperations):
         first, most = 0, planned.batch
         while first < len(diffs) or not parts:
             last = min(first + most, len(diffs))
-            some = self._mirrors.diffs(diffs.take(torch.arange(first, last, device=here)))
+            whole = last - first == len(diffs)
+            # columns that are made anew are checked anew, and each check waits for the device
+            some = self._mirrors.diffs(diffs if whole else diffs.take(torch.arange(first, last, device=here)))
             try:
                 columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency), some)
-                room, its = self.room or planned.room, state_of(begun, first, last)
+                room, its = self.room or planned.room, begun if whole else state_of(begun, first, last)
                 part = self._advance_slice(*columns, rules, its, rounds=rounds, sweep=sweep, room=room)
             except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
