@@ -114,6 +114,10 @@ def test_speed_says_rates_floors_and_peers(device, on_shim):
     assert last["torch_sparse"]["ran"]
     assert last["host"]["differs"] == []
     assert last["gate"]["gates_a_second"] > 0
+    (profile,) = last["where"]
+    assert profile["ran"]
+    assert (profile["nodes"], profile["diffs"]) == (SIZES["nodes"], 8)
+    assert any(row["name"].startswith("aten::") and row["calls"] > 0 for row in profile["host"])
     assert last["goals"]["10M nodes x 4096 diffs, under 2 s"] is None
 
 
