@@ -193,6 +193,8 @@ def fake_tool(device, tmp_path, monkeypatch):
         ('echo "a race"; test "$2" = memcheck || exit 97', False, True),
         ("sleep 60 & wait", True, False),
         ("exit 3", True, False),
+        ("echo 3 cases: equal; exit 1", True, False),
+        ('echo "a race"; echo DIFFERS: scattered; exit 1', False, True),
     ],
 )
 def test_the_sanitizers_findings_count_and_a_slow_one_is_stopped_whole(device, fake_tool, text, clean, finished):
