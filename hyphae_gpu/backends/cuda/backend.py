@@ -45,6 +45,8 @@ class CudaBackend(CudaGraphOperations):
     ) -> None:
         """Make a backend; `room` and `costs` stand in for what is planned and measured."""
         self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
+        #: The chunks a row of what the costs were measured on; None where they were given.
+        self._measured_on: int | None = None
         self._mirrors = Mirrors(launcher.device)
         self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
@@ -134,9 +136,10 @@ class CudaBackend(CudaGraphOperations):
         return None
 
     def _gate_costs(self, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
-        """Return what gates cost on this device, measured once."""
-        if self._costs is None:
-            self._costs = measured(self.launcher, nodes, diffs)
+        """Return what gates cost on this device, measured once a width of rows."""
+        chunks = chunks_of(nodes.images)
+        if self._costs is None or self._measured_on not in (None, chunks):
+            self._costs, self._measured_on = measured(self.launcher, nodes, diffs), chunks
         return self._costs
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
