@@ -36,9 +36,8 @@ class CupyLauncher:
         free, _ = torch.cuda.mem_get_info(self.device)
         # the flat statistics that torch has functions for cost a hundred times as much
         held = torch.cuda.memory_stats_as_nested_dict(self.device)
-        if not held:
-            return free
-        return free + held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"]
+        unused = held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"] if held else 0
+        return int(free + unused)
 
     def seconds(self, work: Callable[[], object]) -> float:
         """See `Launcher.seconds`: the second time, since the first compiles and chooses."""
