@@ -191,6 +191,7 @@ def fake_tool(device, tmp_path, monkeypatch):
     [
         ("exit 0", True, True),
         ('echo "a race"; test "$2" = memcheck || exit 97', False, True),
+        ('echo "$*" | grep -q -e "--report-api-errors no" || exit 97', True, True),
         ("sleep 60 & wait", True, False),
         ("exit 3", True, False),
         ("echo 3 cases: equal; exit 1", True, False),
