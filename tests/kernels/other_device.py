@@ -1,7 +1,7 @@
-"""A device that there is not: CPU memory that torch takes for a device's, so that columns on two devices do not meet.
+"""A device that there is not: CPU memory that torch takes for a device's, so that columns of two devices never meet.
 
-The shim's device is the CPU itself, where a tensor that was left on the host goes unnoticed; here it is an error, as on a
-GPU. An operation runs on the memory below, after a check that all its tensors are on one device.
+The shim's device is the CPU itself, where a tensor that was left on the host goes unnoticed; here it is an error, as on
+a GPU. An operation runs on the memory below, after a check that all its tensors are on one device.
 """
 
 from __future__ import annotations

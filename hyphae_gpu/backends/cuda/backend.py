@@ -120,7 +120,8 @@ class CudaBackend(CudaGraphOperations):
         run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
         part = run.run(state, rounds)
         count = max(1, len(state.rounds))
-        self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // count))
+        # One wide call does not make all later ones fill and walk a table that is mostly empty.
+        self._pairs_a_diff = max(-(-run.pairs // count), self._pairs_a_diff // 2, _FIRST_PAIRS_A_DIFF)
         self._gates_a_diff[rounds == 1] = part[2].gates / count
         return part
 
