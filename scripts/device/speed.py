@@ -47,7 +47,7 @@ class Sizes:
     dimension: int = 768
     cluster: int = 256
     topic: int = 32
-    pairs: int = 1 << 22
+    pairs: int = 1 << 24
     host_diffs: int = 4096
     columns: int = 64
 
