@@ -30,7 +30,7 @@ extern "C" __global__ void centroids(const int32 *images, int64 words, int64 dim
         }
         __syncthreads();
         for (int64 j = threadIdx.x; j < dimension; j += blockDim.x) {
-            out[group * dimension + j] = norm > 0.0 ? float(double(int64(mine[j])) / norm) : 0.0f;
+            out[group * dimension + j] = norm > 0.0 ? narrowed(double(int64(mine[j])) / norm) : 0.0f;
         }
         __syncthreads();
     }

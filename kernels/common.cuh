@@ -17,6 +17,26 @@ typedef unsigned long long uint64;
 inline constexpr int WARP = 32;
 inline constexpr uint32 ALL_LANES = 0xffffffffu;
 
+// Float32 to float64 and back, exactly. CuPy compiles with -ftz=true, so that a plain cast makes 0 of what is below 2^-126.
+__device__ __forceinline__ double widened(float value) {
+#ifdef HYPHAE_SHIM
+    return double(value);
+#else
+    double wide;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(value));
+    return wide;
+#endif
+}
+__device__ __forceinline__ float narrowed(double value) {
+#ifdef HYPHAE_SHIM
+    return float(value);
+#else
+    float narrow;
+    asm("cvt.rn.f32.f64 %0, %1;" : "=f"(narrow) : "d"(value));
+    return narrow;
+#endif
+}
+
 // The thread's number in the launch and how many threads the launch has: a loop over any count of items.
 __device__ __forceinline__ int64 first_item() { return int64(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ int64 all_threads() { return int64(gridDim.x) * blockDim.x; }

@@ -53,12 +53,20 @@ struct Diffs {
 
 inline constexpr int64 KNOWLEDGE_TYPES = 9;
 
-__device__ __forceinline__ double cosine_of(int dot, const Nodes &nodes, int64 u, const Diffs &diffs, int64 b) {
-    return double(dot) / (diffs.lengths[b] * nodes.lengths[u]);
-}
+// What a score needs of a node beside the dot product. It comes from anywhere in memory, so it is asked for before the
+// node's row, that memory answers both at once, and used after it.
+struct Terms {
+    double length;
+    int32 interest_row;
 
-__device__ __forceinline__ double score_of(double cosine, const Nodes &nodes, int64 u, const Diffs &diffs, int64 b) {
-    int64 row = nodes.interest_rows[u];
-    double interest = row >= 0 ? double(nodes.interests[row * KNOWLEDGE_TYPES + diffs.knowledge_types[b]]) : 0.0;
-    return ((0.6 * cosine) + (0.3 * interest)) + (0.1 * double(diffs.saliences[b]));
-}
+    __device__ static Terms of(const Nodes &nodes, int64 u) { return {nodes.lengths[u], nodes.interest_rows[u]}; }
+
+    __device__ double cosine(int dot, const Diffs &diffs, int64 b) const {
+        return double(dot) / (diffs.lengths[b] * length);
+    }
+    __device__ double score(double cosine, const Nodes &nodes, const Diffs &diffs, int64 b) const {
+        int64 row = interest_row;
+        double interest = row >= 0 ? widened(nodes.interests[row * KNOWLEDGE_TYPES + diffs.knowledge_types[b]]) : 0.0;
+        return ((0.6 * cosine) + (0.3 * interest)) + (0.1 * widened(diffs.saliences[b]));
+    }
+};

@@ -2,10 +2,10 @@
 #include "score.cuh"
 
 // The score of each of `count` pairs; `lanes` lanes, 2^k of at most 32, work on one pair.
-extern "C" __global__ void scores(const int4 *images, const double *lengths, const int32 *interest_rows,
-                                  const float *interests, const int4 *queries, const double *query_lengths,
-                                  const int8 *knowledge_types, const float *saliences, int64 chunks, int64 lanes,
-                                  const int64 *diff_rows, const int64 *node_rows, int64 count, double *out) {
+extern "C" __global__ void __launch_bounds__(256, 5)
+    scores(const int4 *images, const double *lengths, const int32 *interest_rows, const float *interests,
+           const int4 *queries, const double *query_lengths, const int8 *knowledge_types, const float *saliences,
+           int64 chunks, int64 lanes, const int64 *diff_rows, const int64 *node_rows, int64 count, double *out) {
     Nodes nodes{{images, chunks}, lengths, interest_rows, interests};
     Diffs diffs{{queries, chunks}, query_lengths, knowledge_types, saliences};
     int64 pairs = WARP / lanes, lane = lane_of_warp() % lanes;
@@ -13,9 +13,10 @@ extern "C" __global__ void scores(const int4 *images, const double *lengths, con
         int64 i = warp * pairs + lane_of_warp() / lanes;
         bool given = i < count;
         int64 b = given ? diff_rows[i] : 0, u = given ? node_rows[i] : 0;
+        Terms terms = Terms::of(nodes, u);
         int part = given ? dot_part(nodes.images.row(u), diffs.images.row(b), chunks, lane, lanes) : 0;
         int dot = sum_over_lanes(part, lanes);
-        if (given && lane == 0) out[i] = score_of(cosine_of(dot, nodes, u, diffs, b), nodes, u, diffs, b);
+        if (given && lane == 0) out[i] = terms.score(terms.cosine(dot, diffs, b), nodes, diffs, b);
     }
 }
 
@@ -37,13 +38,14 @@ extern "C" __global__ void open_counts(const int4 *images, const double *lengths
         bool given = task < tasks;
         int64 i = given ? task / slices : 0, first = given ? task % slices * SLICE : diff_count;
         int64 u = given ? node_rows[i] : 0;
+        Terms terms = Terms::of(nodes, u);
         uint64 open = 0;
         for (int64 b = first; b < first + SLICE; ++b) {
             int part = b < diff_count ? dot_part(nodes.images.row(u), diffs.images.row(b), chunks, lane, lanes) : 0;
             int dot = sum_over_lanes(part, lanes);
             if (b >= diff_count) continue;
-            double cosine = cosine_of(dot, nodes, u, diffs, b);
-            open += cosine >= cos_min && score_of(cosine, nodes, u, diffs, b) >= sigma_min;
+            double cosine = terms.cosine(dot, diffs, b);
+            open += cosine >= cos_min && terms.score(cosine, nodes, diffs, b) >= sigma_min;
         }
         if (lane == 0 && open > 0) atomicAdd(&out[i], open);
     }
@@ -61,10 +63,11 @@ extern "C" __global__ void open_counts_of_dots(const double *lengths, const int3
     int64 slices = (diff_count + SLICE - 1) / SLICE;
     for (int64 task = first_item(); task < count * slices; task += all_threads()) {
         int64 i = task % count, first = task / count * SLICE, u = node_rows[i];
+        Terms terms = Terms::of(nodes, u);
         uint64 open = 0;
         for (int64 b = first; b < min(first + SLICE, diff_count); ++b) {
-            double cosine = cosine_of(dots[b * dots_width + i], nodes, u, diffs, b);
-            open += cosine >= cos_min && score_of(cosine, nodes, u, diffs, b) >= sigma_min;
+            double cosine = terms.cosine(dots[b * dots_width + i], diffs, b);
+            open += cosine >= cos_min && terms.score(cosine, nodes, diffs, b) >= sigma_min;
         }
         if (open > 0) atomicAdd(&out[i], open);
     }

@@ -7,17 +7,19 @@ enum Mark : int32 { CLOSED = -1, OPEN = -2 };
 // No place in the table.
 enum Nowhere : uint32 { NOWHERE = 0xffffffffu };
 
+// All warps add to the same few words: each has 128 bytes to itself, so that they do not wait for each other.
+inline constexpr int COUNTERS_APART = 16;
 // One word each; hyphae_gpu/backends/cuda/wave.py has the same order.
 enum Counter {
-    SLOTS,        // in use; more than there are where they did not suffice
-    OVERFLOW,     // which room did not suffice: bits of enum Room; the round has to be run again
-    TOO_LONG,     // whether a diff reached 4,096 rounds and sweeps
-    RELAXATIONS,  // edges looked at from a frontier node
-    LOST,         // transmissions lost
-    OFFERS,       // offers over edges with a bandwidth that were handed out
-    PENDING,      // edges of this round's frontier
-    LIMITED,      // of these, edges with a bandwidth
-    RISEN         // slots whose energy rises in this round
+    SLOTS = 0 * COUNTERS_APART,       // in use; more than there are where they did not suffice
+    OVERFLOW = 1 * COUNTERS_APART,    // which room did not suffice: bits of enum Room; the round has to be run again
+    TOO_LONG = 2 * COUNTERS_APART,    // whether a diff reached 4,096 rounds and sweeps
+    RELAXATIONS = 3 * COUNTERS_APART, // edges looked at from a frontier node
+    LOST = 4 * COUNTERS_APART,        // transmissions lost
+    OFFERS = 5 * COUNTERS_APART,      // offers over edges with a bandwidth that were handed out
+    PENDING = 6 * COUNTERS_APART,     // edges of this round's frontier
+    LIMITED = 7 * COUNTERS_APART,     // of these, edges with a bandwidth
+    RISEN = 8 * COUNTERS_APART        // slots whose energy rises in this round
 };
 enum Room { SLOT_ROOM = 1, PENDING_ROOM = 2, OFFER_ROOM = 4 };
 

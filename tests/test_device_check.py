@@ -114,6 +114,10 @@ def test_speed_says_rates_floors_and_peers(device, on_shim):
     assert last["torch_sparse"]["ran"]
     assert last["host"]["differs"] == []
     assert last["gate"]["gates_a_second"] > 0
+    (profile,) = last["where"]
+    assert profile["ran"]
+    assert (profile["nodes"], profile["diffs"]) == (SIZES["nodes"], 8)
+    assert any(row["name"].startswith("aten::") and row["calls"] > 0 for row in profile["host"])
     assert last["goals"]["10M nodes x 4096 diffs, under 2 s"] is None
 
 
@@ -187,8 +191,11 @@ def fake_tool(device, tmp_path, monkeypatch):
     [
         ("exit 0", True, True),
         ('echo "a race"; test "$2" = memcheck || exit 97', False, True),
+        ('echo "$*" | grep -q -e "--report-api-errors no" || exit 97', True, True),
         ("sleep 60 & wait", True, False),
         ("exit 3", True, False),
+        ("echo 3 cases: equal; exit 1", True, False),
+        ('echo "a race"; echo DIFFERS: scattered; exit 1', False, True),
     ],
 )
 def test_the_sanitizers_findings_count_and_a_slow_one_is_stopped_whole(device, fake_tool, text, clean, finished):

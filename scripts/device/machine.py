@@ -26,6 +26,8 @@ _TOOLS = ("memcheck", "racecheck")
 #: How compute-sanitizer ends where it found something.
 _FOUND = 97
 _LINES_KEPT = 30
+#: What the check says where a result differs or a part raises.
+_BAD = ("DIFFERS", "FAILED")
 
 
 def cores() -> int:
@@ -103,7 +105,8 @@ def sanitized(clock: Clock) -> dict[str, Any]:
         return {"ran": False, "why": "compute-sanitizer is not on PATH, in /usr/local/cuda*/bin or beside the wheels"}
     found: dict[str, Any] = {"ran": True, "clean": True}
     for i, name in enumerate(_TOOLS):
-        command = [str(tool), "--tool", name, "--error-exitcode", str(_FOUND)]
+        # CuPy's and torch's own probing of the driver for newer functions would count as errors
+        command = [str(tool), "--tool", name, "--error-exitcode", str(_FOUND), "--report-api-errors", "no"]
         limit = max(5.0, clock.left / (len(_TOOLS) - i))
         # it ends by itself in time, and what is left of it is killed with it
         command += [
@@ -119,10 +122,12 @@ def sanitized(clock: Clock) -> dict[str, Any]:
         ]
         start = time.monotonic()
         code, lines = _ran(command, limit)
-        found[name] = {"finished": code not in (None, STOPPED), "code": code, "seconds": time.monotonic() - start}
-        if found[name]["finished"] and code:
-            found["clean"] = False
+        # a parity check that the clock kept from comparing each kind ends with 1 too, and that is no finding
+        bad = code not in (None, 0, STOPPED) and (code != 1 or any(word in line for line in lines for word in _BAD))
+        found[name] = {"finished": bad or code == 0, "code": code, "seconds": time.monotonic() - start}
+        if code != 0:
             found[name]["said"] = lines[:_LINES_KEPT] + lines[-_LINES_KEPT:]
+        found["clean"] &= not bad
     return found
 
 

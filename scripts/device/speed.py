@@ -26,6 +26,8 @@ from hyphae_gpu.swarm import Deliveries, Diffs, GossipCounts, GossipRules
 _EDGE_BYTES, _PAIR_BYTES = 6, 4
 #: Runs of which the median counts, where there is time.
 _REPEATS = 3
+#: Lines that are kept of a profile.
+_ROWS_KEPT = 25
 ASSUMPTIONS = (
     "synthetic clustered int8 vectors, 24 semantic edges a node: 16 in its cluster, 6 in its topic, 2 anywhere",
     "edges' costs are drawn, not computed from the vectors; neighbouring numbers stand near each other",
@@ -45,8 +47,8 @@ class Sizes:
     dimension: int = 768
     cluster: int = 256
     topic: int = 32
-    pairs: int = 1 << 22
-    host_diffs: int = 512
+    pairs: int = 1 << 24
+    host_diffs: int = 4096
     columns: int = 64
 
 
@@ -89,10 +91,14 @@ def run(
             found["gate"] = gates(cuda, made, device, bandwidth["device"], sizes.pairs)
             found["torch_sparse"] = sparse(made, device, sizes.columns, found["gossip"])
             keep(found)
-            found["host"] = host(cuda, cpu, made, device, bandwidth, sizes.host_diffs)
+            found["host"] = host(cuda, cpu, made, device, bandwidth, sizes.host_diffs, clock)
             equal = not found["host"]["differs"]
             keep(found)
         slowest = max(slowest, time.monotonic() - start)
+        # of the last graph only: the profiler slows down what comes after it
+        if nodes == sizes.nodes[-1] and clock.allows(slowest):
+            found["where"] = [where(cuda, made, count, device) for count in sizes.diffs]
+            keep(found)
         del made
         if device.type == "cuda":
             torch.cuda.empty_cache()
@@ -113,10 +119,7 @@ def gossip(
         return propagate(backend, made.nodes, made.adjacency, diffs, GossipRules())
 
     _timed(lambda: once(warm), device)
-    runs = [first := _timed(once, device)]
-    while len(runs) < _REPEATS and clock.allows(first[0]):
-        runs.append(_timed(once, device))
-    seconds, counts = statistics.median(taken for taken, _ in runs), runs[0][1][1]
+    seconds, (_, counts) = _median(once, device, clock)
     row = _row(len(made.nodes), made.nodes.dimension, counts, seconds, bandwidth)
     say(
         f"  {row['nodes']:>11,} nodes x {count:>5,} diffs  {seconds:8.4f} s"
@@ -145,17 +148,27 @@ def gates(backend: Backend, made: Made, device: torch.device, bandwidth: float, 
 
 
 def host(
-    cuda: Backend, cpu: Backend, made: Made, device: torch.device, bandwidth: dict[str, float], count: int
+    cuda: Backend,
+    cpu: Backend,
+    made: Made,
+    device: torch.device,
+    bandwidth: dict[str, float],
+    count: int,
+    clock: Clock,
 ) -> dict[str, Any]:
     """Do one job on the device and on the host's cores: the ratio of the times beside that of the bandwidths."""
     job = Made(made.nodes, made.adjacency, diffs_of(made.nodes, count, seed=7))
     copy = job.to("cpu")
-    warm = diffs_of(copy.nodes, 8, seed=8)
-    propagate(cpu, copy.nodes, copy.adjacency, warm, GossipRules())
-    seconds, (expected, counts) = _timed(
-        lambda: propagate(cpu, copy.nodes, copy.adjacency, copy.diffs, GossipRules()), torch.device("cpu")
+    warm = diffs_of(job.nodes, max(8, count // 8), seed=8)
+    on_host = Made(copy.nodes, copy.adjacency, warm).to("cpu")
+    propagate(cpu, on_host.nodes, on_host.adjacency, on_host.diffs, GossipRules())
+    propagate(cuda, job.nodes, job.adjacency, warm, GossipRules())
+    seconds, (expected, counts) = _median(
+        lambda: propagate(cpu, copy.nodes, copy.adjacency, copy.diffs, GossipRules()), torch.device("cpu"), clock
     )
-    there, (given, _) = _timed(lambda: propagate(cuda, job.nodes, job.adjacency, job.diffs, GossipRules()), device)
+    there, (given, _) = _median(
+        lambda: propagate(cuda, job.nodes, job.adjacency, job.diffs, GossipRules()), device, clock
+    )
     differs = [
         s.name for s in fields(Deliveries) if not torch.equal(getattr(given, s.name).cpu(), getattr(expected, s.name))
     ]
@@ -173,6 +186,30 @@ def host(
         "bandwidths_ratio": of_bandwidths,
         "share_of_bandwidths_ratio": ratio / of_bandwidths,
     }
+
+
+def where(backend: Backend, made: Made, count: int, device: torch.device) -> dict[str, Any]:
+    """Say what the time of one propagation goes to: the device's kernels and the host's calls, by their own time.
+
+    A job that cannot be profiled says why; it is slower under the profiler than alone.
+    """
+    diffs = diffs_of(made.nodes, count, seed=count)
+    kinds = [torch.profiler.ProfilerActivity.CPU]
+    if device.type == "cuda":
+        kinds.append(torch.profiler.ProfilerActivity.CUDA)
+    try:
+        with torch.profiler.profile(activities=kinds) as watched:
+            seconds, _ = _timed(lambda: propagate(backend, made.nodes, made.adjacency, diffs, GossipRules()), device)
+        found = watched.key_averages()
+    except Exception as error:  # whatever the machine's profiler lacks is no fault of the kernels
+        return {"ran": False, "why": f"{type(error).__name__}: {error}"}
+
+    def longest(name: str) -> list[dict[str, Any]]:
+        rows = sorted(found, key=lambda row: -getattr(row, name, 0))[:_ROWS_KEPT]
+        return [{"name": row.key[:80], "calls": row.count, "microseconds": getattr(row, name, 0)} for row in rows]
+
+    sides = {"device": longest("self_device_time_total"), "host": longest("self_cpu_time_total")}
+    return {"ran": True, "nodes": len(made.nodes), "diffs": count, "seconds": seconds, **sides}
 
 
 def sparse(made: Made, device: torch.device, columns: int, measured: list[dict[str, Any]]) -> dict[str, Any]:
@@ -224,6 +261,15 @@ def _goals(found: dict[str, Any]) -> dict[str, Any]:
         "at least 0.5 of the bandwidths' ratio over the host": found.get("host", {}).get("share_of_bandwidths_ratio"),
         "10M nodes x 4096 diffs, under 2 s": largest[0] if largest else None,
     }
+
+
+def _median(work: Callable[[], Any], device: torch.device, clock: Clock) -> tuple[float, Any]:
+    """Return the median time of a few runs, as many as there is time for, and what the first returned."""
+    taken, result = _timed(work, device)
+    runs = [taken]
+    while len(runs) < _REPEATS and clock.allows(taken):
+        runs.append(_timed(work, device)[0])
+    return statistics.median(runs), result
 
 
 def _timed(work: Callable[[], Any], device: torch.device) -> tuple[float, Any]:

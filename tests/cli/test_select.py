@@ -54,6 +54,16 @@ def test_what_is_missing_is_named(machine, what, why):
     assert taken.why == f"cpu, 2 threads (CUDA not taken: {why_not_cuda()})"
 
 
+def test_a_cupy_that_cannot_make_its_cache_is_named(machine, monkeypatch):
+    class Unwritable:
+        def __getattr__(self, name):
+            raise PermissionError(13, "Permission denied", "/home/.cupy")
+
+    machine()
+    monkeypatch.setitem(sys.modules, "cupy.cuda", Unwritable())
+    assert why_not_cuda().startswith("CuPy does not load ([Errno 13] Permission denied: '/home/.cupy')")
+
+
 def test_a_machine_that_has_all_gets_cuda(machine):
     machine()
     assert why_not_cuda() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 
 import pytest
@@ -11,6 +12,8 @@ from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source, ke
 from tests.kernels.shim_launcher import missing
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+#: What CuPy adds to a module's options, whatever they are (cupy/cuda/compiler.py).
+OF_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 CONTRACTED = re.compile(r"\b(fma|mad)(\.\w+)*\.f(32|64)\b")
 
 
@@ -41,6 +44,22 @@ def test_compiles_without_warnings_or_contractions(stem, architecture):
     text = ptx(kernel_source(stem), architecture)
     assert f".target {architecture}" in text
     assert not CONTRACTED.search(text)
+
+
+@pytest.mark.parametrize("stem", kernel_stems())
+def test_keeps_tiny_float32s_with_the_options_that_cupy_adds(stem):
+    """A salience of 1e-40 is one on every device (spec 0.5)."""
+    assert ".ftz" not in ptx(kernel_source(stem), "sm_90", COMPILER_OPTIONS + OF_CUPY)
+
+
+def test_cupy_still_adds_no_more_than_that():
+    from cupy._core import core
+    from cupy.cuda import compiler
+
+    source = inspect.getsource(compiler)
+    assert all(option in source for option in OF_CUPY)
+    given = core.assemble_cupy_compiler_options(COMPILER_OPTIONS)
+    assert [option for option in given if not option.startswith("-I")] == list(COMPILER_OPTIONS)
 
 
 def test_a_warning_would_be_seen():

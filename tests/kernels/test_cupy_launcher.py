@@ -65,6 +65,16 @@ def test_passes_pointers_and_numbers_on_torchs_stream_and_compiles_once(launches
     assert [type(word) for word in first[3]] == [int, int, float, int]
 
 
+def test_what_torch_holds_without_using_it_is_free(launches, monkeypatch):
+    launcher, _ = launches
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1000, 5000))
+    monkeypatch.setattr(torch.cuda, "memory_stats_as_nested_dict", lambda _: {})
+    assert launcher.free_bytes() == 1000
+    held = {f"{kind}_bytes": {"all": {"current": size}} for kind, size in (("reserved", 300), ("allocated", 200))}
+    monkeypatch.setattr(torch.cuda, "memory_stats_as_nested_dict", lambda _: held)
+    assert launcher.free_bytes() == 1100
+
+
 def test_takes_torchs_stream_without_a_copy():
     """CuPy reads the handle from torch's stream itself, the default stream's 0 too."""
     if cupy is None:

@@ -110,3 +110,6 @@ def test_costs_are_measured_once_where_none_are_given(on_shim, monkeypatch):
         assert_equal(made, GossipRules(), backend)
     assert len(asked) == 2
     assert backend._costs == GateCosts(pair=1.0, cell=128.0 / (90 * 16))
+    # what rows of four times the width cost is another thing
+    assert_equal(swarm(2, nodes=50, degree=4, diffs=5, dimension=200, spread=0.3), GossipRules(), backend)
+    assert len(asked) == 4

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from hyphae_gpu.backends.cuda.memory import GIB, graph_bytes, plan
 from hyphae_gpu.errors import DeviceError
+from hyphae_gpu.gossip.waves import propagate
+from hyphae_gpu.swarm import GossipRules
+from tests.graphs import swarm
 
 TEN_MILLION = {"nodes": 10_000_000, "edges": 240_000_000, "dimension": 768}
 
@@ -36,6 +39,19 @@ def test_a_graph_that_does_not_fit_is_refused_with_what_would():
     more = int(fitting * 1.01)
     with pytest.raises(DeviceError):
         plan(nodes=more, edges=24 * more, dimension=768, diffs=1, free_bytes=8 * GIB, pairs_a_diff=1000)
+
+
+def test_one_wide_call_is_forgotten(on_shim):
+    """A table that is mostly empty takes time to fill with emptiness and to walk."""
+    made, backend, planned = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3), on_shim(0), []
+    for seen in (1_000_000, None, None):
+        backend._pairs_a_diff = seen or backend._pairs_a_diff
+        propagate(backend, made.nodes, made.adjacency, made.diffs, GossipRules())
+        planned.append(backend._pairs_a_diff)
+    assert planned == [500_000, 250_000, 125_000]
+    backend._pairs_a_diff = 3000
+    propagate(backend, made.nodes, made.adjacency, made.diffs, GossipRules())
+    assert backend._pairs_a_diff == 2048
 
 
 @given(

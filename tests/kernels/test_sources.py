@@ -128,7 +128,9 @@ def test_kernels_have_names_of_their_own():
 def test_host_and_kernels_number_the_same_things_alike():
     source = kernel_source("scores") + kernel_source("expand")
     body = re.search(r"enum Counter \{(.*?)\};", source, re.DOTALL)[1]
-    assert re.findall(r"^\s*([A-Z_]+)", body, re.MULTILINE) == [counter.name for counter in Counter]
+    apart = int(re.search(r"COUNTERS_APART = (\d+);", source)[1])
+    places = {name: int(place) * apart for name, place in re.findall(r"([A-Z_]+) = (\d+) \* COUNTERS_APART", body)}
+    assert places == {counter.name: counter.value for counter in Counter}
     rooms = re.search(r"enum Room \{(.*?)\};", source)[1]
     assert [int(bit) for bit in re.findall(r"= (\d)", rooms)] == [wave._SLOT_ROOM, wave._PENDING_ROOM, wave._OFFER_ROOM]
     assert int(re.search(r"SLICE = (\d+);", source)[1]) == backend._SLICE

@@ -46,6 +46,8 @@ class CudaBackend(CudaGraphOperations):
     ) -> None:
         """Make a backend; `room` and `costs` stand in for what is planned and measured."""
         self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
+        #: The chunks a row of what the costs were measured on; None where they were given.
+        self._measured_on: int | None = None
         self._mirrors = Mirrors(launcher.device)
         self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
@@ -71,10 +73,12 @@ class CudaBackend(CudaGraphOperations):
         first, most = 0, planned.batch
         while first < len(diffs) or not parts:
             last = min(first + most, len(diffs))
-            some = self._mirrors.diffs(diffs.take(torch.arange(first, last, device=here)))
+            whole = last - first == len(diffs)
+            # columns that are made anew are checked anew, and each check waits for the device
+            some = self._mirrors.diffs(diffs if whole else diffs.take(torch.arange(first, last, device=here)))
             try:
                 columns = (self._mirrors.nodes(nodes), self._mirrors.graph(adjacency), some)
-                room, its = self.room or planned.room, state_of(begun, first, last)
+                room, its = self.room or planned.room, begun if whole else state_of(begun, first, last)
                 part = self._advance_slice(*columns, rules, its, rounds=rounds, sweep=sweep, room=room)
             except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
@@ -117,7 +121,8 @@ class CudaBackend(CudaGraphOperations):
         run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
         part = run.run(state, rounds)
         count = max(1, len(state.rounds))
-        self._pairs_a_diff = max(self._pairs_a_diff, -(-run.pairs // count))
+        # One wide call does not make all later ones fill and walk a table that is mostly empty.
+        self._pairs_a_diff = max(-(-run.pairs // count), self._pairs_a_diff // 2, _FIRST_PAIRS_A_DIFF)
         self._gates_a_diff[rounds == 1] = part[2].gates / count
         return part
 
@@ -133,9 +138,10 @@ class CudaBackend(CudaGraphOperations):
         return None
 
     def _gate_costs(self, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
-        """Return what gates cost on this device, measured once."""
-        if self._costs is None:
-            self._costs = measured(self.launcher, nodes, diffs)
+        """Return what gates cost on this device, measured once a width of rows."""
+        chunks = chunks_of(nodes.images)
+        if self._costs is None or self._measured_on not in (None, chunks):
+            self._costs, self._measured_on = measured(self.launcher, nodes, diffs), chunks
         return self._costs
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:

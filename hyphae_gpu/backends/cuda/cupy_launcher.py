@@ -34,7 +34,10 @@ class CupyLauncher:
     def free_bytes(self) -> int:
         """See `Launcher.free_bytes`: what is free, and what torch holds without using it."""
         free, _ = torch.cuda.mem_get_info(self.device)
-        return free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        # the flat statistics that torch has functions for cost a hundred times as much
+        held = torch.cuda.memory_stats_as_nested_dict(self.device)
+        unused = held["reserved_bytes"]["all"]["current"] - held["allocated_bytes"]["all"]["current"] if held else 0
+        return int(free + unused)
 
     def seconds(self, work: Callable[[], object]) -> float:
         """See `Launcher.seconds`: the second time, since the first compiles and chooses."""

@@ -21,7 +21,7 @@ def why_not_cuda() -> str | None:
         return f"{name} has compute capability {major}.{minor}, expected {OLDEST[0]}.{OLDEST[1]} or newer"
     try:
         from cupy.cuda import runtime
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError: it makes its folder for compiled kernels when it loads
         reason = str(error).strip().splitlines()
         return f"CuPy does not load ({reason[0] if reason else 'no reason given'}); {_EXTRA}"
     theirs, ours = torch.version.cuda, runtime.runtimeGetVersion()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 
 from hyphae_gpu.backends.cuda.launcher import Launcher, grid_of
-from hyphae_gpu.columns import offsets_of
 from hyphae_gpu.wave_state import WaveState
 
 #: Slots and places of the table are numbered in 32 bits.
@@ -126,7 +125,8 @@ def stored(
     if sweep:
         fresh |= slots.unmet[kept] == last
     return WaveState(
-        offsets=offsets_of(torch.bincount(rows, minlength=len(steps))),
+        # the rows ascend; counting them would let whole warps add to one word
+        offsets=torch.searchsorted(rows, torch.arange(len(steps) + 1, device=rows.device)),
         rounds=before.rounds if sweep else before.rounds + steps,
         sweeps=before.sweeps + steps if sweep else before.sweeps,
         nodes=slots.nodes[kept],

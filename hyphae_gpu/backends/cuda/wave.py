@@ -16,17 +16,17 @@ from hyphae_gpu.wave_state import Offers, WaveState
 
 
 class Counter(IntEnum):
-    """Places in the counters that kernels and host share; kernels/wave.cuh has the same."""
+    """Places in the counters that kernels and host share; kernels/wave.cuh has the same, and says why so far apart."""
 
     SLOTS = 0
-    OVERFLOW = 1
-    TOO_LONG = 2
-    RELAXATIONS = 3
-    LOST = 4
-    OFFERS = 5
-    PENDING = 6
-    LIMITED = 7
-    RISEN = 8
+    OVERFLOW = 16
+    TOO_LONG = 32
+    RELAXATIONS = 48
+    LOST = 64
+    OFFERS = 80
+    PENDING = 96
+    LIMITED = 112
+    RISEN = 128
 
 
 Arguments = tuple[Argument, ...]
@@ -64,7 +64,7 @@ class WaveRun:
         self.node_count = len(nodes.lengths)
         self.pending = _Pending(launcher.device, room.pending, with_keys=rules.fanout > 0)
         self.offers = _offers(launcher.device, room.offers if graph.limited else 0)
-        self.counters = torch.zeros(len(Counter), dtype=torch.int64, device=launcher.device)
+        self.counters = torch.zeros(Counter.RISEN + 1, dtype=torch.int64, device=launcher.device)
 
     def run(self, state: WaveState, rounds: int) -> tuple[WaveState, Offers, GossipCounts]:
         """Run up to `rounds` rounds from a state on the device; see `Backend.advance`."""
