@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 import torch
 
+from hyphae_gpu import propagation
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cuda.backend import CudaBackend
+from hyphae_gpu.backends.select import Selection
+from hyphae_gpu.config import Settings
+from hyphae_gpu.engine import Engine
 from hyphae_gpu.gossip.resonance import flow_of, resonances
 from hyphae_gpu.gossip.waves import propagate
-from hyphae_gpu.swarm import Deliveries, GossipRules
+from hyphae_gpu.swarm import Deliveries, GossipRules, Sides
+from tests.engine.test_epoch import Life, settings_of
+from tests.graphs import swarm
 from tests.kernels.conftest import DENSE, SPARSE
 from tests.kernels.other_device import DEVICE, Elsewhere, OtherDeviceLauncher, other_device
 
@@ -98,8 +104,11 @@ def test_graph_operations_keep_to_their_device(make):
     targets = np.concatenate([rng.choice(50, 4, replace=False) for _ in range(50)]).astype(np.int32)
     keys = np.unique(np.concatenate([left * 50 + right, right * 50 + left])).astype(np.int64)
     links = np.searchsorted(keys // 50, np.arange(51)), (keys % 50).astype(np.int32), 1 + keys % 50 + keys // 50
+    claims = {name: rng.integers(-1, 3, 50).astype(np.int32) for name in ("subjects", "values")}
+    sides = Sides(**claims, stances=rng.choice([np.nan, -1.0, 1.0], 50).astype(np.float32))
     asked = {
         "cosines": (images, lengths, left, right),
+        "opposing": (images, lengths, sides, left, right, -0.5),
         "nearest_linked": (images, lengths, np.arange(50, dtype=np.int32), offsets, targets, 3),
         "closest_pairs": (images, lengths, np.arange(50, dtype=np.int32), (np.arange(50) % 3).astype(np.int32)),
         "order_rows": (50, left, rng.integers(0, 9, 80)),
@@ -115,6 +124,31 @@ def test_graph_operations_keep_to_their_device(make):
         expected = getattr(CpuBackend(), name)(*arguments)
         pairs = zip(found[name], expected, strict=True) if isinstance(expected, tuple) else [(found[name], expected)]
         assert all(np.array_equal(one, other) for one, other in pairs), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_epochs_keep_to_their_device(make, seed):
+    """Contradictions, bandwidths, losses and sweeps, beacons, scenes, promotions: all that the engine asks of it."""
+    settings, life = settings_of(seed), Life(seed)
+    for _ in range(2):
+        life.rows()
+        with other_device():
+            ours = Engine(life.project.load(), make(), settings).epoch(life.now)
+        theirs = Engine(life.project.load(), CpuBackend(), settings).epoch(life.now)
+        assert ours.state_hash == theirs.state_hash
+        life.project.checkpoint(theirs)
+
+
+def test_the_command_propagate_keeps_to_its_device(make, monkeypatch):
+    made, settings = swarm(8, nodes=60, degree=6, diffs=7, spread=0.5), Settings(threads=1, batch_size=3)
+    found = []
+    for backend in (make(), CpuBackend()):
+        chosen = Selection(backend=backend, why="for a test")
+        monkeypatch.setattr(propagation, "select", lambda *_, chosen=chosen: chosen)
+        with other_device():
+            found.append(propagation.propagate(made.nodes, made.edges, made.diffs, settings, resonance=True))
+    assert found[0].counts == found[1].counts
+    assert torch.equal(found[0].resonances, found[1].resonances)
 
 
 def below(column: torch.Tensor) -> torch.Tensor:
