@@ -9,7 +9,7 @@ struct Sides {
     __device__ bool oppose(int64 a, int64 b) const {
         bool claims = subjects[a] >= 0 && subjects[a] == subjects[b] && values[a] >= 0 && values[b] >= 0;
         if (claims && values[a] != values[b]) return true;
-        double one = stances[a], other = stances[b];
+        double one = widened(stances[a]), other = widened(stances[b]);
         return (one >= least_stance && other <= -least_stance) || (one <= -least_stance && other >= least_stance);
     }
 };

@@ -64,11 +64,18 @@ def test_a_product_of_too_many_values_is_made_in_pieces(monkeypatch):
     assert rows == [64, 64, 64]
 
 
-def test_a_device_without_such_a_product_computes_gates_one_by_one(on_shim, monkeypatch):
-    def refuse(*columns, **named):
-        raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
+def refusing(left, right, *, out):
+    raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
 
-    monkeypatch.setattr(torch, "_int_mm", refuse)
+
+def wrong(left, right, *, out):
+    out.copy_(left.int() @ right.int())
+    out[3, 5] += 1
+
+
+@pytest.mark.parametrize("product", [refusing, wrong])
+def test_a_device_without_a_right_product_computes_gates_one_by_one(on_shim, monkeypatch, product):
+    monkeypatch.setattr(torch, "_int_mm", product)
     for what, count in (("PAIRS", 64), ("NODES", 90), ("DIFFS", 16)):
         monkeypatch.setattr(dense, f"_MEASURED_{what}", count)
     made, backend = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3), on_shim(0, costs=None)
