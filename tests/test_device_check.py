@@ -67,7 +67,7 @@ def test_parity_holds_on_the_shim(device, on_shim):
     names = [case["case"] for case in last["cases"]]
     assert sum(name.startswith("scattered") for name in names) == 12
     assert sum(name.startswith("clustered") for name in names) >= 4
-    assert names[-2:] == ["resonance", "communities"]
+    assert names[-2:] == ["resonance", "operations"]
 
 
 def test_a_difference_is_found_and_named(device, on_shim):

@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import count
 from typing import Any
 
-import numpy as np
 import torch
 
 from device.clock import Clock, say
+from device.operations import differing
 from device.swarms import Made, clustered, scattered
-from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.backends.protocol import Backend
 from hyphae_gpu.gossip.resonance import flow_of, resonances
 from hyphae_gpu.gossip.waves import propagate
@@ -36,7 +35,7 @@ class Sizes:
 SMALL = Sizes(relaxations=200_000, scattered=(1, 2, 33, 300), nodes=8192, diffs=96, dimension=48, cluster=64, topic=16)
 #: Cases of a size of scattered graphs, and of a seed of clustered ones: each kind is compared at least once.
 _A_SIZE, _A_SEED = 6, 4
-#: The share of the time that is kept for resonance and communities.
+#: The share of the time that is kept for resonance and the graph's operations.
 _KEPT = 0.15
 #: What one case is judged by: made on the host, for the CPU's backend has to read it.
 Case = tuple[str, Callable[[], Made], GossipRules, bool]
@@ -71,7 +70,7 @@ def run(cuda: Backend, cpu: Backend, sizes: Sizes, clock: Clock, *, keep: Callab
         if differs:
             say(f"  DIFFERS: {name}: {', '.join(differs)}")
         keep(found)
-    found["of_each_kind"] = whole and bool(found["cases"]) and found["cases"][-1]["case"] == "communities"
+    found["of_each_kind"] = whole and bool(found["cases"]) and found["cases"][-1]["case"] == "operations"
     keep(found)
     say(
         f"  {len(found['cases'])} cases, {found['relaxations']:,} edges looked at, {found['deliveries']:,} deliveries: "
@@ -140,7 +139,7 @@ def _narrow(made: Made, seed: int) -> Made:
 
 def _beside(cuda: Backend, cpu: Backend, sizes: Sizes, clock: Clock) -> Iterator[tuple[str, list[str]]]:
     """Compare resonance, and the graph's operations that the device does by itself."""
-    for part in (_resonance, _communities):
+    for part in (_resonance, _operations):
         if clock.allows(0.0):
             yield part.__name__[1:], part(cuda, cpu, sizes)
 
@@ -172,44 +171,9 @@ def _resonance(cuda: Backend, cpu: Backend, sizes: Sizes) -> list[str]:
     return differs
 
 
-def _communities(cuda: Backend, cpu: Backend, sizes: Sizes) -> list[str]:
-    """Compare one level of communities, links merged by them, and components; only what the device overrides."""
-    overridden = [
-        name
-        for name in ("communities", "merged_links", "components")
-        if getattr(type(cuda), name) is not getattr(GraphOperations, name)
-    ]
-    if not overridden:
-        return []
-    offsets, targets, weights = _symmetric(
-        clustered("cpu", 7, nodes=4 * sizes.cluster * sizes.topic, diffs=1, dimension=8, **_shape(sizes))
-    )
-    size = len(offsets) - 1
-    links = (offsets, targets, weights)
-    groups = cpu.communities(*links, np.arange(size), (2, 1))
-    differs = []
-    if not np.array_equal(cuda.communities(*links, np.arange(size), (2, 1)), groups):
-        differs.append("communities")
-    ranks = np.unique(groups, return_inverse=True)[1].astype(np.int32)
-    ours, its = cpu.merged_links(*links, ranks), cuda.merged_links(*links, ranks)
-    differs += ["merged links"] * (not all(np.array_equal(a, b) for a, b in zip(ours, its, strict=True)))
-    left = np.repeat(np.arange(size, dtype=np.int32), np.diff(offsets))[::50]
-    ends = (size, left, np.ascontiguousarray(targets[::50]))
-    differs += ["components"] * (not np.array_equal(cpu.components(*ends), cuda.components(*ends)))
-    return differs
+def _operations(cuda: Backend, cpu: Backend, sizes: Sizes) -> list[str]:
+    return differing(cuda, cpu, _shape(sizes), dimension=sizes.dimension, diffs=sizes.diffs // 8)
 
 
 def _shape(sizes: Sizes) -> dict[str, int]:
     return {"cluster": sizes.cluster, "topic": sizes.topic}
-
-
-def _symmetric(made: Made) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return a graph's links both ways, as `communities` takes them: by source and target, each pair once."""
-    sources, targets = made.adjacency.sources().numpy(), made.adjacency.targets.numpy().astype(np.int64)
-    count = len(made.nodes)
-    keys = np.unique(np.concatenate([sources * count + targets, targets * count + sources]))
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(keys // count, minlength=count), out=offsets[1:])
-    # the same both ways, and not the same for all
-    low, high = np.minimum(keys // count, keys % count), np.maximum(keys // count, keys % count)
-    return offsets, (keys % count).astype(np.int32), 1 + (low * 31 + high) % 4096
