@@ -21,6 +21,9 @@ struct Cut {
 // take part, something else for `candidates` others, more than `count`. All lanes of the warp call it.
 __device__ Cut cut_of(const uint64 *keys, const int32 *targets, int64 length, int64 candidates, int64 count) {
     int lane = lane_of_warp();
+    // most rows have no more edges than a warp has lanes: their keys are read once
+    uint64 own = lane < length ? keys[lane] : 0;
+    auto key_of = [&](int64 i) { return i < WARP ? own : i < length ? keys[i] : 0; };
     uint64 prefix = 0;
     for (int bit = 63; bit >= 0; --bit) {
         // All that agree with the bits so far are among the best: no need to tell them apart.
@@ -29,7 +32,7 @@ __device__ Cut cut_of(const uint64 *keys, const int32 *targets, int64 length, in
         int64 above = 0;
         for (int64 base = 0; base < length; base += WARP) {
             int64 i = base + lane;
-            above += __popc(__ballot_sync(ALL_LANES, i < length && (keys[i] & decided) == upper));
+            above += __popc(__ballot_sync(ALL_LANES, (key_of(i) & decided) == upper));
         }
         if (above >= count) {
             prefix = upper;
@@ -46,7 +49,7 @@ __device__ Cut cut_of(const uint64 *keys, const int32 *targets, int64 length, in
         int64 below = 0;
         for (int64 base = 0; base < length; base += WARP) {
             int64 i = base + lane;
-            bool low = i < length && keys[i] == prefix && (uint32(targets[i]) & decided) == node;
+            bool low = i < length && key_of(i) == prefix && (uint32(targets[i]) & decided) == node;
             below += __popc(__ballot_sync(ALL_LANES, low));
         }
         if (below < count) {

@@ -9,7 +9,7 @@
 // Offers over edges with a bandwidth go into the lists offer_*, for the caller to choose among (spec 2.8). Of the
 // others some get lost (spec 3.10), and then unmet[slot] = round + 1; the rest raise best[target], and each slot that
 // so rises is listed in `risen` once. keys: room as `pending` has, for the fanout's choice.
-extern "C" __global__ void relax(const int64 *offsets, const int32 *targets, const int32 *costs, const int8 *types,
+extern "C" __global__ void __launch_bounds__(256, 4) relax(const int64 *offsets, const int32 *targets, const int32 *costs, const int8 *types,
                                  const int32 *bandwidths, int64 limited, const int32 *frontier, int64 count,
                                  const int32 *rows, const int32 *nodes, const int32 *energies, uint64 *best,
                                  const double *scores, int32 *unmet, const Entry *entries, const uint32 *pending,
