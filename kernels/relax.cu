@@ -11,11 +11,12 @@
 // so rises is listed in `risen` once. keys: room as `pending` has, for the fanout's choice.
 extern "C" __global__ void __launch_bounds__(256, 4)
     relax(const int64 *offsets, const int32 *targets, const int32 *costs, const int8 *types, const int32 *bandwidths,
-          int64 limited, const int32 *frontier, int64 count, const int32 *rows, const int32 *nodes, const int32
-          *energies, uint64 *best, const double *scores, int32 *unmet, const Entry *entries, const uint32 *pending,
-          const int64 *starts, const int64 *spans, uint64 *keys, int64 fanout, const int64 *diff_numbers, const int64
-          *ran_before, int64 round, int64 threshold, int64 seed, int64 epoch_counter, int32 *risen, int64 *offer_rows,
-          int64 *offer_edges, int32 *offer_sources, int32 *offer_targets, int32 *offer_energies, int64 *counters) {
+          int64 limited, const int32 *frontier, int64 count, const int32 *rows, const int32 *nodes,
+          const int32 *energies, uint64 *best, const double *scores, int32 *unmet, const Entry *entries,
+          const uint32 *pending, const int64 *starts, const int64 *spans, uint64 *keys, int64 fanout,
+          const int64 *diff_numbers, const int64 *ran_before, int64 round, int64 threshold, int64 seed,
+          int64 epoch_counter, int32 *risen, int64 *offer_rows, int64 *offer_edges, int32 *offer_sources,
+          int32 *offer_targets, int32 *offer_energies, int64 *counters) {
     if (counters[OVERFLOW] != 0) return;
     Losses losses{threshold, seed, epoch_counter};
     int lane = lane_of_warp();
