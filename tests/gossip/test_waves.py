@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.gossip.waves import origins, propagate
 from hyphae_gpu.swarm import Deliveries, GossipCounts, GossipRules
+from hyphae_gpu.vocabulary import EdgeType
 from tests.graphs import Swarm, limited_swarms, small_swarms, swarm, swarms
 from tests.oracles import gossip as oracle
 
@@ -35,6 +37,16 @@ lossy_rules = st.builds(
 
 def run(made: Swarm, rules: GossipRules, threads: int = 1) -> tuple[Deliveries, GossipCounts]:
     return propagate(CpuBackend(threads), made.nodes, made.adjacency, made.diffs, rules)
+
+
+def dense_swarm(seed: int) -> Swarm:
+    """Make few nodes with many edges each, some with none; nodes share six images, so most scores tie."""
+    made = swarm(seed, nodes=100, degree=40, diffs=5, spread=0.7)
+    drawn = torch.from_numpy(np.random.default_rng(seed).integers(0, 6, 100))
+    nodes = replace(made.nodes, images=made.nodes.images[drawn], lengths=made.nodes.lengths[drawn])
+    energies, hops = torch.full_like(made.diffs.energies, 6000), torch.full_like(made.diffs.max_hops, 64)
+    diffs = replace(made.diffs, energies=energies, max_hops=hops)
+    return replace(made, nodes=nodes, diffs=diffs)
 
 
 def assert_equals_closure(made: Swarm, rules: GossipRules, *, sweep: bool = False) -> None:
@@ -71,6 +83,41 @@ def test_delivers_what_the_recursion_of_algorithm_1_delivers(made: Swarm, rules:
 def test_equals_the_closure_in_every_column(made: Swarm, rules: GossipRules) -> None:
     """spec 3.3-3.7: every edge type, agents, beacons, interests; ties of energy and score are common."""
     assert_equals_closure(made, rules)
+
+
+@pytest.mark.parametrize("fanout", [1, 2, 10, 24, 1000])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fanout_chooses_among_many_edges_and_ties(seed: int, fanout: int) -> None:
+    """spec 3.4: rows longer than the fanout, more edges than are gone over at once, closed gates among the best."""
+    made = dense_swarm(seed)
+    rules = GossipRules(sigma_min=0.2, cos_min=0.5, fanout=fanout)
+    assert_equals_closure(made, rules)
+    assert_equals_closure(made, replace(rules, loss=0.3, seed=seed), sweep=True)
+
+
+@pytest.mark.parametrize("fanout", [1, 2, 3, 10, 24, 1000])
+@pytest.mark.parametrize("dense", [True, False])
+def test_gates_are_the_nodes_whose_score_was_needed(dense: bool, fanout: int) -> None:
+    """spec 3.4: all semantic targets where one has to be chosen, else those that were offered something; each once."""
+    made = dense_swarm(9) if dense else swarm(4, nodes=300, degree=4, diffs=20, spread=0.5)
+    made.diffs = replace(made.diffs, max_hops=torch.full_like(made.diffs.max_hops, 64))
+    rules = GossipRules(sigma_min=0.2, cos_min=0.5, fanout=fanout)
+    _, counts = run(made, rules)
+    graph, diffs = oracle.Graph(made.nodes, made.edges), oracle.diffs_of(made.diffs)
+    delivered, _ = oracle.closure(graph, diffs, rules, sweep=False)
+    expected = 0
+    for diff in diffs:
+        looked_at: set[int] = set()
+        for (number, node), it in delivered.items():
+            if number != diff.number:
+                continue
+            semantic = [edge.target for edge in graph.out[node] if edge.type == EdgeType.SEMANTIC]
+            if len(semantic) > fanout:
+                looked_at.update(semantic)
+            edges = oracle.fanout_edges(graph, diff, node, rules)
+            looked_at.update(edge.target for edge in edges if it.energy > oracle.cost(edge.weight))
+        expected += len(looked_at - {diff.origin})
+    assert counts.gates == expected
 
 
 @settings(max_examples=100, deadline=None)

@@ -5,54 +5,57 @@ its gate), walks a frontier list, and resets what it touched, so work follows th
 
 Most of the time would go into waiting for memory: the gate of a new node needs its image and two records from anywhere.
 So a round goes over the frontier a few rows at a time: `_gather` picks the edges that may change something and asks for
-what they will need, `_settle` then decides them.
+what they will need, `_settle` then decides them. With a fanout, `fanout.cut_rows` goes first.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from hyphae_gpu.backends.cpu.gate import dot, score_of
+from hyphae_gpu.backends.cpu.fanout import UNASKED, block_scratch, cut_rows
+from hyphae_gpu.backends.cpu.looking import (
+    BLOCK_EDGES,
+    CLOSED,
+    ROWS_AHEAD,
+    UNKNOWN,
+    ask_for_gate,
+    ask_for_rows,
+    look,
+)
 from hyphae_gpu.backends.cpu.losses import philox_word
 from hyphae_gpu.backends.cpu.prefetch import prefetch
 from hyphae_gpu.backends.cpu.sorting import radix_sort
 from hyphae_gpu.vocabulary import EdgeType
 
-#: A node's word while a diff runs: its energy where reached (> 0), else one of these.
-UNKNOWN, CLOSED, OPEN = 0, -1, -2
 #: Rounds and sweeps of one diff in one epoch (spec 3.10).
 ROUND_LIMIT = 4096
 #: What `advance` counts, by place in its `counts`.
 RELAXATIONS, GATES, LOST, OFFERS = 0, 1, 2, 3
 
-#: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; its score, a float64;
-#: the round in which an offer of its own did not arrive.
-_BEFORE, _ROUND, _PARENT, _HOP, _SCORE, _UNMET = 0, 1, 2, 3, 2, 6
+#: Columns of a node's record: energy at the round's start and the round it rose in, parent, hop; the round in which an
+#: offer of its own did not arrive. A record fills half a cache line.
+_BEFORE, _ROUND, _PARENT, _HOP, _UNMET = 0, 1, 2, 3, 4
 _RECORD_WORDS = 8
 #: Places in the sizes: nodes touched, in the frontier, in the next; edges pending, offers appended; the round's stamp.
 _TOUCHED, _FRONT, _UPCOMING, _PENDING, _APPENDED, _NOW = 0, 1, 2, 3, 4, 5
-#: Edges that are gathered before they are settled, where no single row is longer.
-_BLOCK_EDGES = 512
-#: Frontier rows ahead of which the graph's rows are asked for.
-_ROWS_AHEAD = 6
-_CACHE_LINE = 64
 _SEMANTIC = int(EdgeType.SEMANTIC)
 
 
-def scratch(nodes: int, greatest_degree: int, fanout: int) -> tuple[np.ndarray, ...]:
+def scratch(nodes: int, greatest_degree: int, fanout: int) -> tuple[Any, ...]:
     """Return one worker's arrays for a graph of this size; they are clean again after every `advance`.
 
-    energy int32 [n]; records int32 [n, 8] and the same memory as float64 [n, 4]; four lists of n node numbers;
-    pending edges int64, sources, offers int32; the best scores float64 and nodes int32 of a fanout; sizes int64 [6].
+    energy int32 [n]; records int32 [n, 8]; scores float64 [n], kept clean only where there is a fanout; four lists of n
+    node numbers; pending edges int64, sources, offers int32; sizes int64 [6]; the arrays of `fanout.block_scratch`.
     """
-    records = np.zeros((nodes, _RECORD_WORDS), np.int32)
+    energy, records = np.zeros(nodes, np.int32), np.zeros((nodes, _RECORD_WORDS), np.int32)
+    scores = np.full(nodes, UNASKED) if fanout else np.empty(nodes, np.float64)
     lists = (np.empty(nodes, np.int32) for _ in range(4))
-    room = _BLOCK_EDGES + greatest_degree
+    room = BLOCK_EDGES + greatest_degree
     pending = (np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
-    best = (np.empty(max(1, fanout), np.float64), np.empty(max(1, fanout), np.int32))
-    energy, sizes = np.zeros(nodes, np.int32), np.zeros(6, np.int64)
-    return (energy, records, records.view(np.float64), *lists, *pending, *best, sizes)
+    return (energy, records, scores, *lists, *pending, np.zeros(6, np.int64), block_scratch(greatest_degree))
 
 
 def marks_of(lengths: np.ndarray, interest_rows: np.ndarray) -> np.ndarray:
@@ -60,113 +63,34 @@ def marks_of(lengths: np.ndarray, interest_rows: np.ndarray) -> np.ndarray:
     return np.column_stack([lengths, interest_rows.astype(np.float64)])
 
 
-@njit(nogil=True, cache=True, forceinline=True)
-def _look(u, images, marks, interests, b, queries, query_length, knowledge_type, salience, gate, energy, scores):
-    """Compute diff b's score at node u and whether its gate is open there (spec 3.3); note both; return the word."""
-    cosine = np.float64(dot(images, u, queries, b)) / (query_length * marks[u, 0])
-    row = np.int64(marks[u, 1])
-    interest = np.float64(interests[row, knowledge_type]) if row >= 0 else 0.0
-    score = score_of(cosine, interest, salience)
-    scores[u, _SCORE] = score
-    energy[u] = OPEN if score >= gate[0] and cosine >= gate[1] else CLOSED
-    return energy[u]
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _ask_for(u, images, marks, records):
-    """Ask for all that a gate and a rise of node u will need."""
-    for offset in range(0, images.shape[1], _CACHE_LINE):
-        prefetch(images, u, offset)
-    prefetch(marks, u, 0)
-    prefetch(records, u, 0)
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _ask_for_rows(f, front, front_size, offsets, targets, costs):
-    """Ask for the edges of frontier rows that come soon."""
-    if f + 2 * _ROWS_AHEAD < front_size:
-        prefetch(offsets, front[f + 2 * _ROWS_AHEAD], 0)
-    if f + _ROWS_AHEAD < front_size:
-        first = offsets[front[f + _ROWS_AHEAD]]
-        for offset in range(0, 3 * _CACHE_LINE, _CACHE_LINE):
-            prefetch(targets, first, offset)
-            prefetch(costs, first, offset)
-
-
 @njit(nogil=True, cache=True)
-def _fanout_cut(v, graph, nodes, diffs, b, gate, fanout, scratch, counts):
-    """Return score and node of the last of v's semantic edges that are within the fanout (spec 3.4).
-
-    Highest score first, ties to the lowest node; (-inf, 0) where all are. Looks at every semantic target if need be.
-    """
-    offsets, targets, _, types, _ = graph
-    images, marks, interests = nodes
-    _, queries, query_lengths, knowledge_types, saliences, _ = diffs
-    energy, records, scores, touched, _, _, _, _, _, _, best, best_nodes, sizes = scratch
-    semantic = 0
-    for k in range(offsets[v], offsets[v + 1]):
-        if types[k] == _SEMANTIC:
-            semantic += 1
-            if energy[targets[k]] == UNKNOWN:
-                _ask_for(targets[k], images, marks, records)
-    if semantic <= fanout:
-        return -np.inf, np.int32(0)
-    kept = 0
-    for k in range(offsets[v], offsets[v + 1]):
-        if types[k] != _SEMANTIC:
-            continue
-        u = targets[k]
-        if energy[u] == UNKNOWN:
-            _look(
-                u, images, marks, interests, b, queries, query_lengths[b], knowledge_types[b], saliences[b], gate,
-                energy, scores,
-            )  # fmt: skip
-            counts[GATES] += 1
-            touched[sizes[_TOUCHED]] = u
-            sizes[_TOUCHED] += 1
-        score = scores[u, _SCORE]
-        place = kept
-        while place > 0 and (score > best[place - 1] or (score == best[place - 1] and u < best_nodes[place - 1])):
-            if place < fanout:
-                best[place], best_nodes[place] = best[place - 1], best_nodes[place - 1]
-            place -= 1
-        if place < fanout:
-            best[place], best_nodes[place] = score, u
-            kept = min(kept + 1, fanout)
-    return best[fanout - 1], best_nodes[fanout - 1]
-
-
-@njit(nogil=True, cache=True)
-def _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, counts):
-    """Append to the pending edges those of frontier rows from f on that may change something; return the next row.
+def _gather(f, stop, graph, nodes, fanout, exact, scratch, counts):
+    """Append to the pending edges those of frontier rows f to `stop` that may change something; return the next row.
 
     An edge is left out where its target's gate is closed or where the target holds more, unless `exact`: then every
-    offer through an open gate has to be judged against the round's start.
+    offer through an open gate has to be judged against the round's start. With a fanout, `cut_rows` has gone over these
+    rows.
     """
     offsets, targets, costs, types, _ = graph
     images, marks, _ = nodes
-    max_hops = diffs[5]
-    gate, fanout, _ = rules
-    energy, records, scores, _, front, front_energy, _, pending_edges, pending_sources, pending_offers = scratch[:10]
-    sizes = scratch[12]
-    front_size = sizes[_FRONT]
-    size, offered = 0, 0
-    while f < front_size and size < _BLOCK_EDGES:
-        _ask_for_rows(f, front, front_size, offsets, targets, costs)
+    energy, records, _, _, front, front_energy, _, pending_edges, pending_sources, pending_offers, sizes, _ = scratch
+    row_scores, _, _, cut_scores, cut_nodes = scratch[11]
+    start, passed, size, offered = f, 0, 0, 0
+    while f < stop and size < BLOCK_EDGES:
         v, held_v = front[f], front_energy[f]
-        if sweep and records[v, _HOP] + 1 >= max_hops[b]:
-            f += 1
-            continue
+        first, last = offsets[v], offsets[v + 1]
         cut_score, cut_node = -np.inf, np.int32(0)
         if fanout > 0:
-            cut_score, cut_node = _fanout_cut(v, graph, nodes, diffs, b, gate, fanout, scratch, counts)
-        for k in range(offsets[v], offsets[v + 1]):
+            cut_score, cut_node = cut_scores[f - start], cut_nodes[f - start]
+        else:
+            ask_for_rows(f, front, stop, offsets, targets, costs)
+        for k in range(first, last):
             offer = held_v - costs[k]
             if offer <= 0:
                 break
             u = targets[k]
             if cut_score > -np.inf and types[k] == _SEMANTIC:
-                score = scores[u, _SCORE]
+                score = row_scores[passed + k - first]
                 if score < cut_score or (score == cut_score and u > cut_node):
                     continue
             offered += 1
@@ -174,11 +98,11 @@ def _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, counts):
             if held == CLOSED or (held > offer and not exact):
                 continue
             if held == UNKNOWN:
-                _ask_for(u, images, marks, records)
-            else:
-                prefetch(records, u, 0)
+                ask_for_gate(u, images, marks)
+            prefetch(records, u, 0)
             pending_edges[size], pending_sources[size], pending_offers[size] = k, v, offer
             size += 1
+        passed += last - first
         f += 1
     sizes[_PENDING] = size
     counts[RELAXATIONS] += offered
@@ -196,8 +120,7 @@ def _settle(t, hop, graph, nodes, diffs, b, rules, sweep, losses, scratch, offer
     numbers, queries, query_lengths, knowledge_types, saliences, _ = diffs
     gate, _, keep_closed = rules
     threshold, keys, epoch_counter = losses
-    energy, records, scores, touched, _, _, upcoming, pending_edges, pending_sources, pending_offers = scratch[:10]
-    sizes = scratch[12]
+    energy, records, scores, touched, _, _, upcoming, pending_edges, pending_sources, pending_offers, sizes, _ = scratch
     f_rows, f_edges, f_sources, f_targets, f_energies = offers
     query_length, knowledge_type, salience = query_lengths[b], knowledge_types[b], saliences[b]
     now, count, rising, appended = sizes[_NOW], sizes[_TOUCHED], sizes[_UPCOMING], sizes[_APPENDED]
@@ -207,7 +130,7 @@ def _settle(t, hop, graph, nodes, diffs, b, rules, sweep, losses, scratch, offer
         u = targets[k]
         held = energy[u]
         if held == UNKNOWN:
-            held = _look(
+            held = look(
                 u, images, marks, interests, b, queries, query_length, knowledge_type, salience, gate, energy, scores
             )
             gates += 1
@@ -248,13 +171,13 @@ def _load(b, state, scratch):
     """Put a diff's state into the nodes' words and records, and its fresh nodes into the frontier."""
     s_offsets, _, _, s_nodes, s_energies, s_hops, s_parents, s_scores, s_fresh = state
     energy, records, scores, touched, front = scratch[:5]
-    sizes = scratch[12]
+    sizes = scratch[10]
     first, last = s_offsets[b], s_offsets[b + 1]
     size = 0
     for j in range(first, last):
         u = s_nodes[j]
         energy[u], records[u, _HOP], records[u, _PARENT] = s_energies[j], s_hops[j], s_parents[j]
-        scores[u, _SCORE] = s_scores[j]
+        scores[u] = s_scores[j]
         touched[j - first] = u
         if s_fresh[j]:
             front[size] = u
@@ -267,7 +190,7 @@ def _store(at, keep_closed, sweep, bits, scratch, out):
     """Write the touched nodes, or only the reached ones, at `at` in node order; return how many, -1 without room."""
     _, _, o_nodes, o_energies, o_hops, o_parents, o_scores, o_fresh = out
     energy, records, scores, touched, _, spare, listed = scratch[:7]
-    sizes = scratch[12]
+    sizes = scratch[10]
     size = 0
     for j in range(sizes[_TOUCHED]):
         if keep_closed or energy[touched[j]] > 0:
@@ -277,11 +200,11 @@ def _store(at, keep_closed, sweep, bits, scratch, out):
         return -1
     ordered = radix_sort(listed, size, spare, bits)
     for j in range(size):
-        if j + _ROWS_AHEAD < size:
-            prefetch(records, ordered[j + _ROWS_AHEAD], 0)
+        if j + ROWS_AHEAD < size:
+            prefetch(records, ordered[j + ROWS_AHEAD], 0)
         u = ordered[j]
         o_nodes[at + j], o_energies[at + j], o_hops[at + j] = u, energy[u], records[u, _HOP]
-        o_parents[at + j], o_scores[at + j] = records[u, _PARENT], scores[u, _SCORE]
+        o_parents[at + j], o_scores[at + j] = records[u, _PARENT], scores[u]
         o_fresh[at + j] = records[u, _ROUND] == sizes[_NOW] or (sweep and records[u, _UNMET] == sizes[_NOW])
     return size
 
@@ -306,10 +229,11 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
     Returns the number of rows done: fewer than asked where room ran out, -1 where a diff reached 4,096 rounds.
     """
     max_hops = diffs[5]
-    energy, records, _, touched = scratch[:4]
+    energy, records, scores, touched = scratch[:4]
     front, front_energy, upcoming = scratch[4:7]
-    sizes = scratch[12]
+    sizes = scratch[10]
     exact = losses[0] > 0 or rules[2]
+    gate, fanout, _ = rules
     most, sweep = timing
     bits = 0
     while (energy.size - 1) >> bits > 0:
@@ -332,11 +256,23 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
                 return -1
             sizes[_NOW] += 1
             sizes[_UPCOMING] = 0
+            senders = 0
             for f in range(sizes[_FRONT]):
-                front_energy[f] = energy[front[f]]
+                v = front[f]
+                if not sweep or records[v, _HOP] + 1 < max_hops[b]:
+                    front[senders], front_energy[senders] = v, energy[v]
+                    senders += 1
             f = 0
-            while f < sizes[_FRONT] and fits:
-                f = _gather(f, graph, nodes, diffs, b, rules, exact, sweep, scratch, step)
+            while f < senders and fits:
+                stop = senders
+                if fanout > 0:
+                    before = sizes[_TOUCHED]
+                    stop, sizes[_TOUCHED] = cut_rows(
+                        f, front, senders, graph, nodes, diffs, b, gate, fanout, (energy, scores, touched), before,
+                        scratch[11],
+                    )  # fmt: skip
+                    step[GATES] += sizes[_TOUCHED] - before
+                f = _gather(f, stop, graph, nodes, fanout, exact, scratch, step)
                 fits = _settle(
                     ran + done, rounds + done + 1, graph, nodes, diffs, b, rules, sweep, losses, scratch, offers, step
                 )
@@ -346,6 +282,9 @@ def advance(rows, graph, nodes, diffs, state, rules, timing, losses, scratch, ou
         size = _store(written, rules[2], sweep, bits, scratch, out) if fits else -1
         for j in range(sizes[_TOUCHED]):
             energy[touched[j]] = UNKNOWN
+        if fanout > 0:
+            for j in range(sizes[_TOUCHED]):
+                scores[touched[j]] = UNASKED
         if size < 0:
             sizes[_APPENDED] = first_offer
             break
