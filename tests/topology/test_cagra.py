@@ -128,16 +128,34 @@ def test_points_that_all_stay_on_the_lowest_level_have_an_entry(gpu, monkeypatch
     assert index.search(images, count=1, ef=8, allowed=np.ones(3, np.bool_)).tolist() == [[0], [1], [2]]
 
 
-@pytest.mark.parametrize("reason", ["no memory\nat all", ""])
-def test_where_the_gpu_fails_hnsw_builds_and_the_reason_is_told(gpu, monkeypatch, reason):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("no memory\nat all"), "no memory"),
+        (RuntimeError(""), "RuntimeError"),
+        # faiss's wrapper makes one of std::bad_alloc, which RMM's are
+        (MemoryError("std::bad_alloc"), "std::bad_alloc"),
+    ],
+)
+def test_where_the_gpu_fails_hnsw_builds_and_the_reason_is_told(gpu, monkeypatch, error, told):
     def train(self, vectors):
-        raise RuntimeError(reason)
+        raise error
 
     monkeypatch.setattr(Cagra, "train", train)
     images = images_of(POINTS)
     index, built_by = grown(images, gpu)
-    assert built_by == f"hnsw, since CAGRA failed: {reason.splitlines()[0] if reason else 'RuntimeError'}"
+    assert built_by == f"hnsw, since CAGRA failed: {told}"
     assert same(index.arrays(), grown(images, CpuBackend())[0].arrays())
+
+
+@pytest.mark.parametrize("links", [0, POINTS - 1, 7 * POINTS + 1])
+def test_a_graph_that_is_not_as_wide_for_each_point_is_none(gpu, monkeypatch, links):
+    def train(self, vectors):
+        self.graph = np.zeros(links, np.int64)
+
+    monkeypatch.setattr(Cagra, "train", train)
+    _, built_by = grown(images_of(POINTS), gpu)
+    assert built_by == f"hnsw, since CAGRA failed: its graph has {links} links, expected as many for each of 600 points"
 
 
 def test_few_points_a_cpu_and_a_faiss_without_it_leave_the_index_to_hnsw(gpu, monkeypatch):
