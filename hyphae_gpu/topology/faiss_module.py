@@ -9,6 +9,7 @@ from hyphae_gpu.errors import UsageError
 
 #: faiss-cpu comes with the extra `cpu`, faiss-gpu-cuvs with `cuvs`.
 DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu-cuvs")
+_INSTALL = "pip install 'hyphae-gpu[cpu]'"
 
 
 def installed() -> dict[str, str]:
@@ -22,19 +23,24 @@ def installed() -> dict[str, str]:
     return found
 
 
+def remedy() -> str:
+    """Return how to come to a faiss that loads: whatever brings one now goes first, for the next shares its files."""
+    found = installed()
+    if not found:
+        return _INSTALL
+    return f"pip uninstall --yes {' '.join(found)}, then {_INSTALL}" + (" or 'hyphae-gpu[cuvs]'" * (len(found) > 1))
+
+
 def load_faiss() -> ModuleType:
-    """Return the module; raises UsageError where it is not installed, or twice over."""
-    if len(installed()) > 1:
-        both = " ".join(DISTRIBUTIONS)
-        raise UsageError(
-            f"{' and '.join(DISTRIBUTIONS)} are both installed and share the files of the module faiss: pip uninstall "
-            f"--yes {both}, then pip install 'hyphae-gpu[cpu]' or 'hyphae-gpu[cuvs]'"
-        )
+    """Return the module; raises UsageError where it is not installed, does not load, or is installed twice over."""
+    found = installed()
+    named = " and ".join(f"{name} {its}" for name, its in found.items())
+    if len(found) > 1:
+        raise UsageError(f"{named} are both installed and share the files of the module faiss: {remedy()}")
     try:
         import faiss  # noqa: PLC0415 - only stages that build an index need it
-    except ImportError as error:
-        raise UsageError(
-            "building the topology needs faiss, which is not installed: pip install 'hyphae-gpu[cpu]'"
-        ) from error
+    except (ImportError, OSError) as error:  # OSError: a library of CUDA's that it loads by itself
+        what = f"{named} does not load ({error})" if found else "which is not installed"
+        raise UsageError(f"building the topology needs faiss, {what}: {remedy()}") from error
     module: ModuleType = faiss
     return module

@@ -207,5 +207,7 @@ def test_a_table_does_not_depend_on_the_blocks_it_is_made_in(monkeypatch):
 
 def test_both_packages_of_faiss_together_are_refused_at_the_start(monkeypatch):
     monkeypatch.setattr(faiss_module, "version", lambda name: "1.15.1")
-    with pytest.raises(UsageError, match=r"^faiss-cpu and faiss-gpu-cuvs are both installed.*pip uninstall --yes"):
+    with pytest.raises(
+        UsageError, match=r"^faiss-cpu 1.15.1 and faiss-gpu-cuvs 1.15.1 are both installed.*pip uninstall --yes"
+    ):
         HnswIndex(3)
