@@ -45,9 +45,10 @@ class CudaBackend(CudaGraphOperations):
         self, launcher: Launcher, *, threads: int = 1, room: Room | None = None, costs: GateCosts | None = None
     ) -> None:
         """Make a backend; `room` and `costs` stand in for what is planned and measured."""
-        self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
-        #: The chunks a row of what the costs were measured on; None where they were given.
-        self._measured_on: int | None = None
+        self.launcher, self.threads, self.room = launcher, threads, room
+        self._given_costs = costs
+        #: What gates cost, by the chunks a row of what that was measured on.
+        self._costs: dict[int, GateCosts] = {}
         self._mirrors = Mirrors(launcher.device)
         self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
@@ -117,7 +118,8 @@ class CudaBackend(CudaGraphOperations):
         room: Room,
     ) -> Advanced:
         """Advance some of the diffs. Raises NoRoomError or torch.OutOfMemoryError where they are too many."""
-        dots = self._dots(nodes, diffs, one_round=rounds == 1)
+        gates = min(len(nodes.lengths), self._gates_a_diff.get(rounds == 1, _FIRST_PAIRS_A_DIFF))
+        dots = self._dots(nodes, diffs, gates=gates * len(diffs.lengths))
         run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
         part = run.run(state, rounds)
         count = max(1, len(state.rounds))
@@ -126,23 +128,31 @@ class CudaBackend(CudaGraphOperations):
         self._gates_a_diff[rounds == 1] = part[2].gates / count
         return part
 
-    def _dots(self, nodes: NodeColumns, diffs: DiffColumns, *, one_round: bool) -> torch.Tensor | None:
-        """Return all dot products, where so many gates are expected that they cost less than one by one."""
-        count, width = len(nodes.lengths), len(diffs.lengths)
+    def _dots(
+        self, nodes: NodeColumns, diffs: DiffColumns, *, gates: float, rows: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
+        """Return the dot products of all diffs and all nodes, or those at `rows`, where they cost less than `gates`."""
+        count, width = len(nodes.lengths) if rows is None else len(rows), len(diffs.lengths)
         if count == 0 or width == 0:
             return None
-        gates = width * min(count, self._gates_a_diff.get(one_round, _FIRST_PAIRS_A_DIFF))
+        sizes = {"nodes": count, "diffs": width, "row_bytes": nodes.images.shape[1]}
         free = self.launcher.free_bytes() // _DOTS_SHARE
-        if dense_is_cheaper(self._gate_costs(nodes, diffs), nodes=count, diffs=width, pairs=gates, free_bytes=free):
-            return dots_of(nodes.images, diffs.images)
+        try:
+            if dense_is_cheaper(self._gate_costs(nodes, diffs), pairs=gates, free_bytes=free, **sizes):
+                return dots_of(nodes.images if rows is None else nodes.images[rows.long()], diffs.images)
+        except torch.OutOfMemoryError:
+            # one by one they need no room
+            pass
         return None
 
     def _gate_costs(self, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
         """Return what gates cost on this device, measured once a width of rows."""
+        if self._given_costs is not None:
+            return self._given_costs
         chunks = chunks_of(nodes.images)
-        if self._costs is None or self._measured_on not in (None, chunks):
-            self._costs, self._measured_on = measured(self.launcher, nodes, diffs), chunks
-        return self._costs
+        if chunks not in self._costs:
+            self._costs[chunks] = measured(self.launcher, nodes, diffs)
+        return self._costs[chunks]
 
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
@@ -159,22 +169,14 @@ class CudaBackend(CudaGraphOperations):
         asked = self._mirrors.moved(node_rows)
         rule: tuple[Argument, ...] = (float(rules.sigma_min), float(rules.cos_min), asked, len(out), len(diffs))
         tasks = len(out) * -(-len(diffs) // _SLICE)
-        if self._whole_is_cheaper(theirs, ours, len(out)):
-            dots = dots_of(theirs.images[asked.long()], ours.images)
+        dots = self._dots(theirs, ours, gates=len(out) * len(diffs), rows=asked)
+        if dots is not None:
             columns = (*theirs.arguments()[1:], *ours.arguments()[1:])
             grid = grid_of(self.launcher, tasks)
             self.launcher.launch("scores.open_counts_of_dots", (*columns, *rule, dots, dots.shape[1], out), grid=grid)
         else:
             self._launch("scores.open_counts", tasks, theirs, ours, *rule, out)
         return out.to(diffs.numbers.device)
-
-    def _whole_is_cheaper(self, nodes: NodeColumns, diffs: DiffColumns, count: int) -> bool:
-        """Return whether a matrix product over `count` nodes and all diffs costs less than as many gates."""
-        width = len(diffs.lengths)
-        if count == 0 or width == 0:
-            return False
-        costs, free = self._gate_costs(nodes, diffs), self.launcher.free_bytes() // _DOTS_SHARE
-        return dense_is_cheaper(costs, nodes=count, diffs=width, pairs=count * width, free_bytes=free)
 
     def losses(
         self,
