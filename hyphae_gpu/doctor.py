@@ -107,7 +107,7 @@ def _library(module: str) -> Check:
 
 
 def _faiss() -> Check:
-    """Check the module that two distributions bring."""
+    """Check the module that several distributions bring."""
     found, fix = faiss_module.installed(), faiss_module.remedy()
     if len(found) > 1:
         both = " and ".join(f"{name} {it}" for name, it in found.items())

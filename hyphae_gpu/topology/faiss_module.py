@@ -1,4 +1,4 @@
-"""The module faiss, which two distributions bring: one for CPUs, one for GPUs. Each writes over the other's files."""
+"""The module faiss, which several distributions bring, for CPUs or GPUs. Each writes over the others' files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from types import ModuleType
 
 from hyphae_gpu.errors import UsageError
 
-#: faiss-cpu comes with the extra `cpu`, faiss-gpu-cuvs with `cuvs`.
-DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu-cuvs")
+#: faiss-cpu comes with the extra `cpu`, faiss-gpu-cuvs with `cuvs`; others may be there already.
+DISTRIBUTIONS = (
+    "faiss-cpu",
+    "faiss-gpu-cuvs",
+    *("faiss-gpu", "faiss-gpu-cu11", "faiss-gpu-cu12", "faiss-gpu-cu12-cuvs", "faiss-gpu-cu13-cuvs", "faiss-cuda"),
+)
 _INSTALL = "pip install 'hyphae-gpu[cpu]'"
 
 
@@ -36,7 +40,7 @@ def load_faiss() -> ModuleType:
     found = installed()
     named = " and ".join(f"{name} {its}" for name, its in found.items())
     if len(found) > 1:
-        raise UsageError(f"{named} are both installed and share the files of the module faiss: {remedy()}")
+        raise UsageError(f"{named} are installed together and share the files of the module faiss: {remedy()}")
     try:
         import faiss  # noqa: PLC0415 - only stages that build an index need it
     except (ImportError, OSError) as error:  # OSError: a library of CUDA's that it loads by itself

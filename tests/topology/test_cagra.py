@@ -1,5 +1,6 @@
 """A base level by CAGRA, with a graph of exact neighbours in the place of the GPU's (spec 2.2)."""
 
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import faiss
@@ -205,9 +206,14 @@ def test_a_table_does_not_depend_on_the_blocks_it_is_made_in(monkeypatch):
     assert np.array_equal(base_table(graph, 6), whole)
 
 
-def test_both_packages_of_faiss_together_are_refused_at_the_start(monkeypatch):
-    monkeypatch.setattr(faiss_module, "version", lambda name: "1.15.1")
-    with pytest.raises(
-        UsageError, match=r"^faiss-cpu 1.15.1 and faiss-gpu-cuvs 1.15.1 are both installed.*pip uninstall --yes"
-    ):
+@pytest.mark.parametrize("other", ["faiss-gpu-cuvs", "faiss-gpu", "faiss-gpu-cu12"])
+def test_two_packages_of_faiss_together_are_refused_at_the_start(monkeypatch, other):
+    def version(name):
+        if name in ("faiss-cpu", other):
+            return "1.15.1"
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(faiss_module, "version", version)
+    told = f"^faiss-cpu 1.15.1 and {other} 1.15.1 are installed together.*pip uninstall --yes faiss-cpu {other}, then"
+    with pytest.raises(UsageError, match=told):
         HnswIndex(3)
