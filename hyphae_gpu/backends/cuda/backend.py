@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import torch
 
 from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
 from hyphae_gpu.backends.cuda.graph import CudaGraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
-from hyphae_gpu.backends.cuda.memory import Plan, plan
+from hyphae_gpu.backends.cuda.memory import REMEDY, Plan, plan
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, GraphColumns, Mirrors, NodeColumns, chunks_of, lanes_of
 from hyphae_gpu.backends.cuda.resonance import Resonances
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
@@ -24,6 +28,24 @@ _FIRST_PAIRS_A_DIFF = 2048
 
 #: Diffs that one group of lanes takes in `open_counts`; kernels/scores.cu has the same number.
 _SLICE = 32
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _told(operation: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Say in one line what the device has no memory for: nothing smaller can be tried."""
+
+    @wraps(operation)
+    def telling(*arguments: _P.args, **named: _P.kwargs) -> _R:
+        try:
+            return operation(*arguments, **named)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(
+                f"device cuda: no room for {operation.__name__} ({_first_line(error)}); {REMEDY}"
+            ) from error
+
+    return telling
 
 
 class CudaBackend(CudaGraphOperations):
@@ -55,6 +77,7 @@ class CudaBackend(CudaGraphOperations):
         #: Gates that a diff needed in the last call, by whether it ran one round or many.
         self._gates_a_diff: dict[bool, float] = {}
 
+    @_told
     def advance(
         self,
         nodes: Nodes,
@@ -84,8 +107,8 @@ class CudaBackend(CudaGraphOperations):
             except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
                 if last - first <= 1:
-                    what = str(error).strip().splitlines()[0]
-                    raise DeviceError(f"device cuda: no room for a single diff ({what}); use --device cpu") from error
+                    what = f"no room for a single diff ({_first_line(error)})"
+                    raise DeviceError(f"device cuda: {what}; {REMEDY}") from error
                 most = (last - first) // 2
                 continue
             parts.append(part)
@@ -154,6 +177,7 @@ class CudaBackend(CudaGraphOperations):
             self._costs[chunks] = measured(self.launcher, nodes, diffs)
         return self._costs[chunks]
 
+    @_told
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
         theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
@@ -162,6 +186,7 @@ class CudaBackend(CudaGraphOperations):
         self._launch("scores", len(out), theirs, ours, *rows, len(out), out)
         return out.to(diffs.numbers.device)
 
+    @_told
     def open_counts(self, nodes: Nodes, diffs: Diffs, rules: GossipRules, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.open_counts`."""
         theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
@@ -178,6 +203,7 @@ class CudaBackend(CudaGraphOperations):
             self._launch("scores.open_counts", tasks, theirs, ours, *rule, out)
         return out.to(diffs.numbers.device)
 
+    @_told
     def losses(
         self,
         rules: GossipRules,
@@ -194,6 +220,7 @@ class CudaBackend(CudaGraphOperations):
             self.launcher.launch("losses", arguments, grid=grid_of(self.launcher, len(out)))
         return out.to(diffs.device)
 
+    @_told
     def resonance(
         self,
         flow: Flow,
@@ -217,3 +244,7 @@ class CudaBackend(CudaGraphOperations):
         lanes = lanes_of(chunks)
         arguments = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rest)
         self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, lanes=lanes))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
