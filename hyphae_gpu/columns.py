@@ -53,13 +53,14 @@ class Columns:
     def to(self, device: torch.device | str) -> Self:
         """Return the same rows on another device; themselves where they are there."""
         columns = {spec.name: getattr(self, spec.name) for spec in fields(self)}
-        wanted = torch.device(device)
-        if all(value.device == wanted for value in columns.values()):
+        there = {name: value.to(device) for name, value in columns.items()}
+        # torch knows which device a name without a number means
+        if all(there[name] is value for name, value in columns.items()):
             return self
         moved = copy(self)
-        for name, value in columns.items():
+        for name, value in there.items():
             # they were checked where they were made
-            object.__setattr__(moved, name, value.to(wanted))
+            object.__setattr__(moved, name, value)
         return moved
 
     @classmethod

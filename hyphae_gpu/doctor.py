@@ -36,7 +36,6 @@ LIBRARIES = {
     "pyarrow": ("pyarrow", "pip install hyphae-gpu"),
     "psycopg": ("psycopg", "pip install hyphae-gpu"),
     "sklearn": ("scikit-learn", "pip install hyphae-gpu"),
-    "faiss": ("faiss-cpu", "pip install 'hyphae-gpu[cpu]'"),
 }
 #: The kernel that the doctor compiles: the smallest with a random generator and double precision in it.
 _TRIAL_KERNEL = "losses"
@@ -64,7 +63,7 @@ def examine(settings: Settings) -> list[Check]:
     The built-in server is tried in the data directory where it has one, else in a folder that goes again.
     """
     checks = [_python(), _platform(), _threads(settings)]
-    checks += [_library(module) for module in LIBRARIES]
+    checks += [*(_library(module) for module in LIBRARIES), _faiss()]
     checks += _cuda(settings)
     checks.append(_device(settings))
     if settings.database_url is None:
@@ -104,18 +103,23 @@ def _threads(settings: Settings) -> Check:
 
 
 def _library(module: str) -> Check:
-    distribution, remedy = LIBRARIES[module]
-    if module == "faiss":
-        found = faiss_module.installed()
-        if len(found) > 1:
-            both = " and ".join(f"{name} {it}" for name, it in found.items())
-            clean = f"pip uninstall --yes {' '.join(found)}, then install one of them: {remedy}"
-            return Check(name=module, state=BROKEN, found=f"{both} share its files", fix=clean)
-        distribution = next(iter(found), distribution)
+    return _loaded(module, *LIBRARIES[module])
+
+
+def _faiss() -> Check:
+    """Check the module that several distributions bring."""
+    found, fix = faiss_module.installed(), faiss_module.remedy()
+    if len(found) > 1:
+        both = " and ".join(f"{name} {it}" for name, it in found.items())
+        return Check(name="faiss", state=BROKEN, found=f"{both} share its files", fix=fix)
+    return _loaded("faiss", next(iter(found), faiss_module.DISTRIBUTIONS[0]), fix)
+
+
+def _loaded(module: str, distribution: str, fix: str) -> Check:
     try:
         importlib.import_module(module)
     except Exception as error:
-        return Check(name=module, state=BROKEN, found=f"does not load: {_first_line(error)}", fix=remedy)
+        return Check(name=module, state=BROKEN, found=f"does not load: {_first_line(error)}", fix=fix)
     return Check(name=module, state=FINE, found=_installed(distribution) or "loads; version unknown")
 
 

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -80,6 +81,25 @@ def test_a_difference_is_found_and_named(device, on_shim):
     small = replace(sizes(device), scattered=(33,), relaxations=1)
     assert not device("parity").run(wrong, CpuBackend(), small, clock, keep=found.append)
     assert not found[-1]["equal"]
+
+
+class Rounded(CpuBackend):
+    """Its results compare as equal to the right ones."""
+
+    def cosines(self, *asked):
+        found = super().cosines(*asked)
+        return np.where(found == 0, -0.0, found)
+
+    def components(self, *asked):
+        return super().components(*asked).astype(np.int64)
+
+
+def test_operations_agree_to_the_bit_or_are_named(device):
+    shape = {"cluster": 18, "topic": 8}
+    # of two dimensions, so that some cosines are 0
+    assert device("operations").differing(CpuBackend(), CpuBackend(), shape, dimension=2, diffs=2) == []
+    found = device("operations").differing(Rounded(), CpuBackend(), shape, dimension=2, diffs=2)
+    assert found == ["cosines", "components"]
 
 
 def test_no_time_is_said_and_not_called_enough(device, on_shim):

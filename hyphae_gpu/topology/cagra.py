@@ -37,7 +37,10 @@ def base_builder(backend: Backend, points: int) -> KnnGraph | None:
 
 
 def _cagra(faiss: ModuleType, vectors: F32, degree: int) -> I64:
-    """Build on torch's current device. Raises RuntimeError where it has no memory for that, as faiss does."""
+    """Build on torch's current device.
+
+    Raises MemoryError where cuVS has no memory for that, RuntimeError where faiss or CUDA refuses, as faiss does.
+    """
     config = faiss.GpuIndexCagraConfig()
     config.device = torch.cuda.current_device()
     config.graph_degree, config.intermediate_graph_degree = degree, _BEFORE_PRUNING * degree
@@ -47,6 +50,8 @@ def _cagra(faiss: ModuleType, vectors: F32, degree: int) -> I64:
     index = faiss.GpuIndexCagra(faiss.StandardGpuResources(), vectors.shape[1], faiss.METRIC_L2, config)
     index.train(vectors)
     graph: I64 = faiss.vector_to_array(index.get_knngraph())
+    if not len(graph) or len(graph) % len(vectors):
+        raise RuntimeError(f"its graph has {len(graph)} links, expected as many for each of {len(vectors)} points")
     return graph.reshape(len(vectors), -1)
 
 

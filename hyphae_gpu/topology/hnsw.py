@@ -114,7 +114,7 @@ class HnswIndex:
             return None, "hnsw"
         try:
             return base_table(graph(vectors, 2 * self.shape.m), 2 * self.shape.m), "cagra"
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             reason = str(error).strip().splitlines()
             return None, f"hnsw, since CAGRA failed: {reason[0] if reason else type(error).__name__}"
 

@@ -12,6 +12,7 @@ import pytest
 from hyphae_gpu import doctor
 from hyphae_gpu.config import Settings
 from hyphae_gpu.doctor import BROKEN, FINE, WARNING, Check, exit_code
+from hyphae_gpu.topology import faiss_module
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +33,25 @@ def test_a_machine_that_has_everything_is_fine(tmp_path):
 
 
 def test_a_missing_library_is_named_with_the_command_that_brings_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    check = found(Settings(data_dir=tmp_path))["sklearn"]
+    assert check.state == BROKEN
+    assert check.fix == "pip install hyphae-gpu"
+
+
+@pytest.mark.parametrize(
+    ("installed", "fix"),
+    [
+        ({}, "pip install 'hyphae-gpu[cpu]'"),
+        # beside it, faiss-cpu would write over its files
+        ({"faiss-gpu-cuvs": "1.15.1"}, "pip uninstall --yes faiss-gpu-cuvs, then pip install 'hyphae-gpu[cpu]'"),
+    ],
+)
+def test_a_faiss_that_does_not_load_is_removed_before_another_comes(monkeypatch, tmp_path, installed, fix):
+    monkeypatch.setattr(faiss_module, "installed", lambda: installed)
     monkeypatch.setitem(sys.modules, "faiss", None)
     check = found(Settings(data_dir=tmp_path))["faiss"]
-    assert check.state == BROKEN
-    assert check.fix == "pip install 'hyphae-gpu[cpu]'"
+    assert (check.state, check.fix) == (BROKEN, fix)
 
 
 def test_a_device_that_is_not_there_ends_with_5(tmp_path):

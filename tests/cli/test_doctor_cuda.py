@@ -153,7 +153,7 @@ def test_the_driver_tells_its_versions(monkeypatch):
 def test_two_packages_that_bring_faiss_are_broken_with_the_way_out(monkeypatch):
     versions = {"faiss-cpu": "1.15.1", "faiss-gpu-cuvs": "1.15.0"}
     monkeypatch.setattr(faiss_module, "installed", lambda: versions)
-    check = doctor._library("faiss")
+    check = doctor._faiss()
     assert check.state == BROKEN
     assert check.found == "faiss-cpu 1.15.1 and faiss-gpu-cuvs 1.15.0 share its files"
     assert check.fix.startswith("pip uninstall --yes faiss-cpu faiss-gpu-cuvs, then")
@@ -163,4 +163,4 @@ def test_either_package_that_brings_faiss_will_do(monkeypatch):
     versions = {"faiss-gpu-cuvs": "1.15.0"}
     monkeypatch.setattr(faiss_module, "installed", lambda: versions)
     monkeypatch.setattr(doctor, "_installed", versions.get)
-    assert doctor._library("faiss") == Check(name="faiss", state=FINE, found="1.15.0")
+    assert doctor._faiss() == Check(name="faiss", state=FINE, found="1.15.0")

@@ -80,7 +80,7 @@ def test_a_device_without_a_right_product_computes_gates_one_by_one(on_shim, mon
         monkeypatch.setattr(dense, f"_MEASURED_{what}", count)
     made, backend = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3), on_shim(0, costs=None)
     assert_equal(made, GossipRules(), backend)
-    assert backend._costs.cell == float("inf")
+    assert [costs.cell for costs in backend._costs.values()] == [float("inf")]
 
 
 @pytest.mark.parametrize(("costs", "products"), [(DENSE, 1), (SPARSE, 0)])
@@ -98,12 +98,39 @@ def test_the_cheaper_way_is_taken(on_shim, monkeypatch, costs, products):
 
 
 def test_few_gates_are_computed_one_by_one_where_many_are_not():
-    costs = GateCosts(pair=200.0, cell=1.0)
-    assert dense_is_cheaper(costs, nodes=1000, diffs=40, pairs=201, free_bytes=1 << 30)
-    assert not dense_is_cheaper(costs, nodes=1000, diffs=40, pairs=200, free_bytes=1 << 30)
-    assert not dense_is_cheaper(costs, nodes=1000, diffs=40, pairs=201, free_bytes=bytes_of_dots(1000, 40) - 1)
+    costs, much = GateCosts(pair=200.0, cell=1.0), 1 << 30
+    job = {"nodes": 1000, "diffs": 40, "row_bytes": 64}
+    assert dense_is_cheaper(costs, **job, pairs=201, free_bytes=much)
+    assert not dense_is_cheaper(costs, **job, pairs=200, free_bytes=much)
+    assert not dense_is_cheaper(costs, **job, pairs=201, free_bytes=bytes_of_dots(*job.values()) - 1)
     # a product has at least 32 rows
-    assert not dense_is_cheaper(costs, nodes=1000, diffs=1, pairs=160, free_bytes=1 << 30)
+    assert not dense_is_cheaper(costs, **job | {"diffs": 1}, pairs=160, free_bytes=much)
+
+
+@pytest.mark.parametrize(("nodes", "diffs"), [(1, 1), (33, 31), (64, 40), (1001, 3)])
+def test_the_room_for_a_product_holds_the_rows_that_are_made_whole_for_it(monkeypatch, nodes, diffs):
+    made, whole = [], dense._whole
+    monkeypatch.setattr(dense, "_whole", lambda rows: made.append(whole(rows)) or made[-1])
+    out = dots_of(torch.ones((nodes, 64), dtype=torch.int8), torch.ones((diffs, 64), dtype=torch.int8))
+    assert out.nbytes + sum(rows.nbytes for rows in made) <= bytes_of_dots(nodes, diffs, 64)
+
+
+def test_where_a_product_has_no_room_gates_are_computed_one_by_one(on_shim, monkeypatch):
+    made, rules, asked = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3), GossipRules(), []
+
+    def too_large(*columns):
+        asked.append(columns)
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(backend_module, "dots_of", too_large)
+    backend, rows = on_shim(0, costs=DENSE), torch.arange(50, dtype=torch.int32)
+    assert_equal(made, rules, backend)
+    expected = CpuBackend().open_counts(made.nodes, made.diffs, rules, rows)
+    assert torch.equal(backend.open_counts(made.nodes, made.diffs, rules, rows), expected)
+    # nor is one measured that has none
+    monkeypatch.setattr(dense, "_are_exact", too_large)
+    assert_equal(made, rules, on_shim(0, costs=None))
+    assert len(asked) == 3
 
 
 def test_costs_are_measured_once_where_none_are_given(on_shim, monkeypatch):
@@ -116,7 +143,9 @@ def test_costs_are_measured_once_where_none_are_given(on_shim, monkeypatch):
     for _ in range(2):
         assert_equal(made, GossipRules(), backend)
     assert len(asked) == 2
-    assert backend._costs == GateCosts(pair=1.0, cell=128.0 / (90 * 16))
+    assert list(backend._costs.values()) == [GateCosts(pair=1.0, cell=128.0 / (90 * 16))]
     # what rows of four times the width cost is another thing
-    assert_equal(swarm(2, nodes=50, degree=4, diffs=5, dimension=200, spread=0.3), GossipRules(), backend)
+    wide = swarm(2, nodes=50, degree=4, diffs=5, dimension=200, spread=0.3)
+    for graph in (wide, made, wide):
+        assert_equal(graph, GossipRules(), backend)
     assert len(asked) == 4

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyphae_gpu.backends.cpu.backend import CpuBackend
 from hyphae_gpu.backends.cuda.memory import GIB, graph_bytes, plan
 from hyphae_gpu.errors import DeviceError
+from hyphae_gpu.gossip.resonance import flow_of
 from hyphae_gpu.gossip.waves import propagate
 from hyphae_gpu.swarm import GossipRules
 from tests.graphs import swarm
@@ -52,6 +55,29 @@ def test_one_wide_call_is_forgotten(on_shim):
     backend._pairs_a_diff = 3000
     propagate(backend, made.nodes, made.adjacency, made.diffs, GossipRules())
     assert backend._pairs_a_diff == 2048
+
+
+def test_what_the_device_has_no_memory_for_is_told_in_one_line(on_shim, monkeypatch):
+    """The gate at the origins is asked first, and brings the nodes: a graph that is too large is met there."""
+    made, backend, rows = swarm(2, nodes=50, degree=4, diffs=5, spread=0.3), on_shim(0), torch.arange(3)
+
+    def no_memory(*arguments, **shape):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7 GiB.\nmore")
+
+    monkeypatch.setattr(backend.launcher, "launch", no_memory)
+    flow = flow_of(CpuBackend(), made.nodes, made.adjacency)
+    asked = {
+        "scores": (made.nodes, made.diffs, rows, rows),
+        "open_counts": (made.nodes, made.diffs, GossipRules(), rows.int()),
+        "losses": (GossipRules(loss=0.5), rows, rows.int(), rows.int(), rows),
+        "resonance": (flow, rows[:1].int(), torch.tensor([0, 2]), rows[:2].int()),
+    }
+    for name, arguments in asked.items():
+        told = rf"^device cuda: no room for {name} \(CUDA out of memory\. .* 7 GiB\.\); use .* --device cpu$"
+        with pytest.raises(DeviceError, match=told):
+            getattr(backend, name)(*arguments)
+    with pytest.raises(DeviceError, match="no room for scores"):
+        propagate(backend, made.nodes, made.adjacency, made.diffs, GossipRules())
 
 
 @given(

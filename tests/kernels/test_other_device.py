@@ -153,3 +153,20 @@ def test_the_command_propagate_keeps_to_its_device(make, monkeypatch):
 
 def below(column: torch.Tensor) -> torch.Tensor:
     return column.below if isinstance(column, Elsewhere) else column
+
+
+def test_columns_that_are_there_stay_the_same_ones(swarms):
+    """The backend keeps what it brought by whose columns they are, so a copy would be brought anew."""
+    made = swarms.scattered(3, nodes=9, degree=3, diffs=2, dimension=8)
+    with other_device():
+        there = made.nodes.to(DEVICE)
+        assert there.to(DEVICE) is there
+        assert there.to("meta") is there
+        assert there.to("cpu") is not there
+    assert made.nodes.to("cpu") is made.nodes
+
+
+@pytest.mark.gpu
+def test_a_device_without_a_number_is_the_current_one(swarms):
+    there = swarms.scattered(3, nodes=9, degree=3, diffs=2, dimension=8).nodes.to(torch.device("cuda", 0))
+    assert there.to("cuda") is there

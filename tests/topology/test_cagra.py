@@ -1,5 +1,6 @@
 """A base level by CAGRA, with a graph of exact neighbours in the place of the GPU's (spec 2.2)."""
 
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import faiss
@@ -128,16 +129,34 @@ def test_points_that_all_stay_on_the_lowest_level_have_an_entry(gpu, monkeypatch
     assert index.search(images, count=1, ef=8, allowed=np.ones(3, np.bool_)).tolist() == [[0], [1], [2]]
 
 
-@pytest.mark.parametrize("reason", ["no memory\nat all", ""])
-def test_where_the_gpu_fails_hnsw_builds_and_the_reason_is_told(gpu, monkeypatch, reason):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("no memory\nat all"), "no memory"),
+        (RuntimeError(""), "RuntimeError"),
+        # faiss's wrapper makes one of std::bad_alloc, which RMM's are
+        (MemoryError("std::bad_alloc"), "std::bad_alloc"),
+    ],
+)
+def test_where_the_gpu_fails_hnsw_builds_and_the_reason_is_told(gpu, monkeypatch, error, told):
     def train(self, vectors):
-        raise RuntimeError(reason)
+        raise error
 
     monkeypatch.setattr(Cagra, "train", train)
     images = images_of(POINTS)
     index, built_by = grown(images, gpu)
-    assert built_by == f"hnsw, since CAGRA failed: {reason.splitlines()[0] if reason else 'RuntimeError'}"
+    assert built_by == f"hnsw, since CAGRA failed: {told}"
     assert same(index.arrays(), grown(images, CpuBackend())[0].arrays())
+
+
+@pytest.mark.parametrize("links", [0, POINTS - 1, 7 * POINTS + 1])
+def test_a_graph_that_is_not_as_wide_for_each_point_is_none(gpu, monkeypatch, links):
+    def train(self, vectors):
+        self.graph = np.zeros(links, np.int64)
+
+    monkeypatch.setattr(Cagra, "train", train)
+    _, built_by = grown(images_of(POINTS), gpu)
+    assert built_by == f"hnsw, since CAGRA failed: its graph has {links} links, expected as many for each of 600 points"
 
 
 def test_few_points_a_cpu_and_a_faiss_without_it_leave_the_index_to_hnsw(gpu, monkeypatch):
@@ -187,7 +206,14 @@ def test_a_table_does_not_depend_on_the_blocks_it_is_made_in(monkeypatch):
     assert np.array_equal(base_table(graph, 6), whole)
 
 
-def test_both_packages_of_faiss_together_are_refused_at_the_start(monkeypatch):
-    monkeypatch.setattr(faiss_module, "version", lambda name: "1.15.1")
-    with pytest.raises(UsageError, match=r"^faiss-cpu and faiss-gpu-cuvs are both installed.*pip uninstall --yes"):
+@pytest.mark.parametrize("other", ["faiss-gpu-cuvs", "faiss-gpu", "faiss-gpu-cu12"])
+def test_two_packages_of_faiss_together_are_refused_at_the_start(monkeypatch, other):
+    def version(name):
+        if name in ("faiss-cpu", other):
+            return "1.15.1"
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(faiss_module, "version", version)
+    told = f"^faiss-cpu 1.15.1 and {other} 1.15.1 are installed together.*pip uninstall --yes faiss-cpu {other}, then"
+    with pytest.raises(UsageError, match=told):
         HnswIndex(3)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hyphae_gpu.errors import DatabaseError, UsageError
+from hyphae_gpu.topology import faiss_module
 from hyphae_gpu.topology.hnsw import LAYER_SHAPES, HnswIndex, HnswShape, point_levels, splitmix64, unit_vectors
 from hyphae_gpu.vectors import quantise
 
@@ -174,14 +175,28 @@ def test_a_link_above_a_points_level_is_refused():
         HnswIndex.from_arrays(dataclasses.replace(arrays, links=links), 12, SHAPE)
 
 
-def test_a_missing_faiss_is_named_with_the_command_that_installs_it(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "installed", "told"),
+    [
+        (ImportError("faiss"), {}, r"faiss, which is not installed: pip install 'hyphae-gpu\[cpu\]'$"),
+        (
+            ImportError("libcuvs.so: no such file"),
+            {"faiss-gpu-cuvs": "1.15.1"},
+            r"faiss, faiss-gpu-cuvs 1.15.1 does not load \(libcuvs.so: no such file\): "
+            r"pip uninstall --yes faiss-gpu-cuvs, then pip install 'hyphae-gpu\[cpu\]'$",
+        ),
+        (OSError("libcublas.so.13"), {"faiss-cpu": "1.15.1"}, r"faiss-cpu 1.15.1 does not load \(libcublas.so.13\): "),
+    ],
+)
+def test_a_faiss_that_does_not_load_is_named_with_the_way_to_one_that_does(monkeypatch, error, installed, told):
     real = builtins.__import__
 
     def without_faiss(name, *arguments, **named):
         if name == "faiss":
-            raise ImportError(name)
+            raise error
         return real(name, *arguments, **named)
 
+    monkeypatch.setattr(faiss_module, "installed", lambda: installed)
     monkeypatch.setattr(builtins, "__import__", without_faiss)
-    with pytest.raises(UsageError, match=r"pip install 'hyphae-gpu\[cpu\]'"):
+    with pytest.raises(UsageError, match=told):
         HnswIndex(3)

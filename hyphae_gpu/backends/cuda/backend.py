@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import torch
 
 from hyphae_gpu.backends.cuda.dense import GateCosts, dense_is_cheaper, dots_of, measured
 from hyphae_gpu.backends.cuda.graph import CudaGraphOperations
 from hyphae_gpu.backends.cuda.launcher import Argument, Launcher, grid_of
-from hyphae_gpu.backends.cuda.memory import Plan, plan
+from hyphae_gpu.backends.cuda.memory import REMEDY, Plan, plan
 from hyphae_gpu.backends.cuda.mirrors import DiffColumns, GraphColumns, Mirrors, NodeColumns, chunks_of, lanes_of
 from hyphae_gpu.backends.cuda.resonance import Resonances
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
@@ -24,6 +28,24 @@ _FIRST_PAIRS_A_DIFF = 2048
 
 #: Diffs that one group of lanes takes in `open_counts`; kernels/scores.cu has the same number.
 _SLICE = 32
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _told(operation: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Say in one line what the device has no memory for: nothing smaller can be tried."""
+
+    @wraps(operation)
+    def telling(*arguments: _P.args, **named: _P.kwargs) -> _R:
+        try:
+            return operation(*arguments, **named)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(
+                f"device cuda: no room for {operation.__name__} ({_first_line(error)}); {REMEDY}"
+            ) from error
+
+    return telling
 
 
 class CudaBackend(CudaGraphOperations):
@@ -45,15 +67,17 @@ class CudaBackend(CudaGraphOperations):
         self, launcher: Launcher, *, threads: int = 1, room: Room | None = None, costs: GateCosts | None = None
     ) -> None:
         """Make a backend; `room` and `costs` stand in for what is planned and measured."""
-        self.launcher, self.threads, self.room, self._costs = launcher, threads, room, costs
-        #: The chunks a row of what the costs were measured on; None where they were given.
-        self._measured_on: int | None = None
+        self.launcher, self.threads, self.room = launcher, threads, room
+        self._given_costs = costs
+        #: What gates cost, by the chunks a row of what that was measured on.
+        self._costs: dict[int, GateCosts] = {}
         self._mirrors = Mirrors(launcher.device)
         self._resonances = Resonances(launcher)
         self._pairs_a_diff = _FIRST_PAIRS_A_DIFF
         #: Gates that a diff needed in the last call, by whether it ran one round or many.
         self._gates_a_diff: dict[bool, float] = {}
 
+    @_told
     def advance(
         self,
         nodes: Nodes,
@@ -83,8 +107,8 @@ class CudaBackend(CudaGraphOperations):
             except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
                 if last - first <= 1:
-                    what = str(error).strip().splitlines()[0]
-                    raise DeviceError(f"device cuda: no room for a single diff ({what}); use --device cpu") from error
+                    what = f"no room for a single diff ({_first_line(error)})"
+                    raise DeviceError(f"device cuda: {what}; {REMEDY}") from error
                 most = (last - first) // 2
                 continue
             parts.append(part)
@@ -117,7 +141,8 @@ class CudaBackend(CudaGraphOperations):
         room: Room,
     ) -> Advanced:
         """Advance some of the diffs. Raises NoRoomError or torch.OutOfMemoryError where they are too many."""
-        dots = self._dots(nodes, diffs, one_round=rounds == 1)
+        gates = min(len(nodes.lengths), self._gates_a_diff.get(rounds == 1, _FIRST_PAIRS_A_DIFF))
+        dots = self._dots(nodes, diffs, gates=gates * len(diffs.lengths))
         run = WaveRun(self.launcher, nodes, graph, diffs, rules, sweep=sweep, room=room, dots=dots)
         part = run.run(state, rounds)
         count = max(1, len(state.rounds))
@@ -126,24 +151,33 @@ class CudaBackend(CudaGraphOperations):
         self._gates_a_diff[rounds == 1] = part[2].gates / count
         return part
 
-    def _dots(self, nodes: NodeColumns, diffs: DiffColumns, *, one_round: bool) -> torch.Tensor | None:
-        """Return all dot products, where so many gates are expected that they cost less than one by one."""
-        count, width = len(nodes.lengths), len(diffs.lengths)
+    def _dots(
+        self, nodes: NodeColumns, diffs: DiffColumns, *, gates: float, rows: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
+        """Return the dot products of all diffs and all nodes, or those at `rows`, where they cost less than `gates`."""
+        count, width = len(nodes.lengths) if rows is None else len(rows), len(diffs.lengths)
         if count == 0 or width == 0:
             return None
-        gates = width * min(count, self._gates_a_diff.get(one_round, _FIRST_PAIRS_A_DIFF))
+        sizes = {"nodes": count, "diffs": width, "row_bytes": nodes.images.shape[1]}
         free = self.launcher.free_bytes() // _DOTS_SHARE
-        if dense_is_cheaper(self._gate_costs(nodes, diffs), nodes=count, diffs=width, pairs=gates, free_bytes=free):
-            return dots_of(nodes.images, diffs.images)
+        try:
+            if dense_is_cheaper(self._gate_costs(nodes, diffs), pairs=gates, free_bytes=free, **sizes):
+                return dots_of(nodes.images if rows is None else nodes.images[rows.long()], diffs.images)
+        except torch.OutOfMemoryError:
+            # one by one they need no room
+            pass
         return None
 
     def _gate_costs(self, nodes: NodeColumns, diffs: DiffColumns) -> GateCosts:
         """Return what gates cost on this device, measured once a width of rows."""
+        if self._given_costs is not None:
+            return self._given_costs
         chunks = chunks_of(nodes.images)
-        if self._costs is None or self._measured_on not in (None, chunks):
-            self._costs, self._measured_on = measured(self.launcher, nodes, diffs), chunks
-        return self._costs
+        if chunks not in self._costs:
+            self._costs[chunks] = measured(self.launcher, nodes, diffs)
+        return self._costs[chunks]
 
+    @_told
     def scores(self, nodes: Nodes, diffs: Diffs, diff_rows: torch.Tensor, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.scores`."""
         theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
@@ -152,6 +186,7 @@ class CudaBackend(CudaGraphOperations):
         self._launch("scores", len(out), theirs, ours, *rows, len(out), out)
         return out.to(diffs.numbers.device)
 
+    @_told
     def open_counts(self, nodes: Nodes, diffs: Diffs, rules: GossipRules, node_rows: torch.Tensor) -> torch.Tensor:
         """See `Backend.open_counts`."""
         theirs, ours = self._mirrors.nodes(nodes), self._mirrors.diffs(diffs)
@@ -159,8 +194,8 @@ class CudaBackend(CudaGraphOperations):
         asked = self._mirrors.moved(node_rows)
         rule: tuple[Argument, ...] = (float(rules.sigma_min), float(rules.cos_min), asked, len(out), len(diffs))
         tasks = len(out) * -(-len(diffs) // _SLICE)
-        if self._whole_is_cheaper(theirs, ours, len(out)):
-            dots = dots_of(theirs.images[asked.long()], ours.images)
+        dots = self._dots(theirs, ours, gates=len(out) * len(diffs), rows=asked)
+        if dots is not None:
             columns = (*theirs.arguments()[1:], *ours.arguments()[1:])
             grid = grid_of(self.launcher, tasks)
             self.launcher.launch("scores.open_counts_of_dots", (*columns, *rule, dots, dots.shape[1], out), grid=grid)
@@ -168,14 +203,7 @@ class CudaBackend(CudaGraphOperations):
             self._launch("scores.open_counts", tasks, theirs, ours, *rule, out)
         return out.to(diffs.numbers.device)
 
-    def _whole_is_cheaper(self, nodes: NodeColumns, diffs: DiffColumns, count: int) -> bool:
-        """Return whether a matrix product over `count` nodes and all diffs costs less than as many gates."""
-        width = len(diffs.lengths)
-        if count == 0 or width == 0:
-            return False
-        costs, free = self._gate_costs(nodes, diffs), self.launcher.free_bytes() // _DOTS_SHARE
-        return dense_is_cheaper(costs, nodes=count, diffs=width, pairs=count * width, free_bytes=free)
-
+    @_told
     def losses(
         self,
         rules: GossipRules,
@@ -192,6 +220,7 @@ class CudaBackend(CudaGraphOperations):
             self.launcher.launch("losses", arguments, grid=grid_of(self.launcher, len(out)))
         return out.to(diffs.device)
 
+    @_told
     def resonance(
         self,
         flow: Flow,
@@ -215,3 +244,7 @@ class CudaBackend(CudaGraphOperations):
         lanes = lanes_of(chunks)
         arguments = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rest)
         self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, lanes=lanes))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -77,15 +77,18 @@ def measured(launcher: Launcher, nodes: NodeColumns, diffs: DiffColumns) -> Gate
     return GateCosts(pair=pair, cell=math.inf)
 
 
-def dense_is_cheaper(costs: GateCosts, *, nodes: int, diffs: int, pairs: float, free_bytes: int) -> bool:
+def dense_is_cheaper(
+    costs: GateCosts, *, nodes: int, diffs: int, row_bytes: int, pairs: float, free_bytes: int
+) -> bool:
     """Return whether a matrix product over all nodes costs less than `pairs` gates one by one, and has room."""
     whole = nodes * max(diffs, _MULTIPLE) * costs.cell
-    return whole < pairs * costs.pair and bytes_of_dots(nodes, diffs) <= free_bytes
+    return whole < pairs * costs.pair and bytes_of_dots(nodes, diffs, row_bytes) <= free_bytes
 
 
-def bytes_of_dots(nodes: int, diffs: int) -> int:
-    """Return the bytes that the dot products of so many nodes and diffs take."""
-    return (nodes + _MULTIPLE) * (diffs + _MULTIPLE) * _BYTES
+def bytes_of_dots(nodes: int, diffs: int, row_bytes: int) -> int:
+    """Return the bytes that the dot products of so many nodes and diffs take, with the copies of rows made whole."""
+    left, right = diffs + _MULTIPLE, nodes + _MULTIPLE
+    return left * right * _BYTES + (left + right) * row_bytes
 
 
 def _whole(rows: torch.Tensor) -> torch.Tensor:

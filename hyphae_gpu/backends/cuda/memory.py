@@ -9,6 +9,8 @@ from hyphae_gpu.backends.cuda.wave import Room
 from hyphae_gpu.errors import DeviceError
 
 GIB = 1 << 30
+#: What to do where memory does not suffice.
+REMEDY = "use a device with more memory or --device cpu"
 #: Bytes a node beside its image: length, interest row, offset.
 _NODE_BYTES = 8 + 4 + 8
 #: Bytes an edge: target, cost, type, bandwidth.
@@ -70,10 +72,8 @@ def _refusal(nodes: int, edges: int, dimension: int, graph: int, diff: int, free
     what = f"{nodes} nodes of {dimension} dimensions with {edges} edges need {needed / GIB:.1f} GiB"
     a_node = _row_bytes(dimension) + _NODE_BYTES + _EDGE_BYTES * edges / max(1, nodes)
     fitting = max(0, int((free_bytes * _USED - diff) / a_node))
-    return (
-        f"device cuda: {what}, {free_bytes / GIB:.1f} GiB are free: about {fitting} nodes like these would fit; "
-        "use a device with more memory or --device cpu"
-    )
+    free = f"{free_bytes / GIB:.1f} GiB are free"
+    return f"device cuda: {what}, {free}: about {fitting} nodes like these would fit; {REMEDY}"
 
 
 def _row_bytes(dimension: int) -> int:
