@@ -32,7 +32,8 @@ def remedy() -> str:
     found = installed()
     if not found:
         return _INSTALL
-    return f"pip uninstall --yes {' '.join(found)}, then {_INSTALL}" + (" or 'hyphae-gpu[cuvs]'" * (len(found) > 1))
+    either = f"{_INSTALL} or 'hyphae-gpu[cuvs]'" if len(found) > 1 else _INSTALL
+    return f"pip uninstall --yes {' '.join(found)}, then {either}"
 
 
 def load_faiss() -> ModuleType:

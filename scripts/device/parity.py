@@ -114,7 +114,7 @@ def _cases(sizes: Sizes) -> Iterator[Case]:
                 what = {"nodes": nodes, "degree": min(12, nodes), "diffs": 64, "dimension": (4, 33, 100)[i]}
                 yield (
                     f"scattered, {nodes} nodes, fanout {rule.fanout}, loss {rule.loss}, limited {limited}",
-                    lambda what=what, limited=limited: scattered(len(what), **what, limited=limited),
+                    lambda seed=1 + i, what=what, limited=limited: scattered(seed, **what, limited=limited),
                     rule,
                     bool(rule.loss or limited),
                 )
