@@ -1,7 +1,4 @@
-"""A job that tests kill: rows in, two epochs, more rows in, one more epoch, by the real commands in one process.
-
-The process is forked from a server that has imported everything already, so that a kill hits the work and no imports.
-"""
+"""A job that tests kill: rows in, two epochs, more rows in, one more epoch, by the real commands in one process."""
 
 from __future__ import annotations
 
@@ -24,10 +21,9 @@ import hyphae_gpu.engine
 import hyphae_gpu.ingest
 import hyphae_gpu.store  # noqa: F401
 from hyphae_gpu import cli
+from tests.forks import FORKS
 
 PATIENCE_SECONDS = 120.0
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload([__name__, f"{__package__}.warm"])
 
 
 @dataclass(frozen=True)
@@ -93,8 +89,8 @@ class Run:
 @contextmanager
 def started(folder: Path, commands: list[tuple[str, ...]], **environment: str) -> Iterator[Run]:
     """Begin the commands in a process of their own, in this working directory; it does not outlive the block."""
-    mine, its = _FORKS.Pipe(duplex=False)
-    process = _FORKS.Process(target=_work, args=(folder, commands, environment, its))
+    mine, its = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_work, args=(folder, commands, environment, its))
     process.start()
     its.close()
     try:

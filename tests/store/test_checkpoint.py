@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from pathlib import Path
 
@@ -15,12 +14,9 @@ from hyphae_gpu.errors import DatabaseError, UsageError
 from hyphae_gpu.state import IndexArrays
 from hyphae_gpu.store import arrays, failpoints, open_store
 from hyphae_gpu.vocabulary import NodeType
+from tests.forks import FORKS
 from tests.store import sample
 from tests.store.expected import after
-
-#: Children come from a process that has imported everything once.
-CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["tests.store.test_checkpoint"])
 
 
 def child(url: str, armed: str) -> None:
@@ -62,7 +58,7 @@ def undisturbed(server, tmp_path_factory):
 
 @pytest.mark.parametrize("point", failpoints.POINTS)
 def test_killed_at_any_point_the_job_is_taken_up_and_ends_alike(point, database_url, opened, undisturbed):
-    killed = CHILDREN.Process(target=child, args=(database_url, f"{point}:1"))
+    killed = FORKS.Process(target=child, args=(database_url, f"{point}:1"))
     killed.start()
     killed.join(60)
     assert killed.exitcode == -signal.SIGKILL, f"{point} was not reached"
