@@ -61,8 +61,8 @@ def terms_of(texts: Sequence[str], scene: npt.NDArray[Any], wanted: npt.NDArray[
     if not any(texts):
         return [""] * len(wanted)
     # a second and more to load, that an epoch without new scenes or without texts does not need
-    from scipy.sparse import csr_matrix  # noqa: PLC0415
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer  # noqa: PLC0415
+    from scipy.sparse import csr_matrix  # noqa: PLC0415 - slow to load
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer  # noqa: PLC0415 - likewise
 
     vectorizer = CountVectorizer(
         token_pattern=_WORD, stop_words=sorted(ENGLISH_STOP_WORDS | _FRAGMENTS), binary=True, dtype=np.int64
