@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer
 
 from hyphae_gpu.arrays import I32, I64, Flags
 from hyphae_gpu.emergence.contradictions import Texts
@@ -60,10 +62,6 @@ def terms_of(texts: Sequence[str], scene: npt.NDArray[Any], wanted: npt.NDArray[
     """
     if not any(texts):
         return [""] * len(wanted)
-    # a second and more to load, that an epoch without new scenes or without texts does not need
-    from scipy.sparse import csr_matrix  # noqa: PLC0415 - slow to load
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer, TfidfTransformer  # noqa: PLC0415 - likewise
-
     vectorizer = CountVectorizer(
         token_pattern=_WORD, stop_words=sorted(ENGLISH_STOP_WORDS | _FRAGMENTS), binary=True, dtype=np.int64
     )
