@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
+from hyphae_gpu.errors import first_line
 
 #: Where the driver's two libraries are found: by their names, as the loader of the system knows them.
 _DRIVER, _MANAGEMENT = "libcuda.so.1", "libnvidia-ml.so.1"
@@ -75,12 +76,6 @@ def compile_problem(stem: str, capability: tuple[int, int]) -> str | None:
     except Exception as error:
         return nvrtc.getProgramLog(program).strip().split("\n")[0] or first_line(error)
     return None
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, its type's name where it has none."""
-    lines = str(error).strip().splitlines()
-    return (lines or [type(error).__name__])[0]
 
 
 def _driver_cuda() -> tuple[int, int] | None:

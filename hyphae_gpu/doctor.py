@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyphae_gpu.config import Settings, available_cores, masked
-from hyphae_gpu.errors import DatabaseError, DeviceError
+from hyphae_gpu.errors import DatabaseError, DeviceError, first_line
 from hyphae_gpu.topology import faiss_module
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _loaded(module: str, distribution: str, fix: str) -> Check:
     try:
         importlib.import_module(module)
     except Exception as error:
-        return Check(name=module, state=BROKEN, found=f"does not load: {_first_line(error)}", fix=fix)
+        return Check(name=module, state=BROKEN, found=f"does not load: {first_line(error)}", fix=fix)
     return Check(name=module, state=FINE, found=_installed(distribution) or "loads; version unknown")
 
 
@@ -214,7 +214,7 @@ def _nvrtc(settings: Settings, facts: CudaFacts) -> Check:
     try:
         problem = compile_problem(_TRIAL_KERNEL, capability)
     except FileNotFoundError as error:
-        return _cuda_problem(settings, facts, "nvrtc", _first_line(error), "pip install --force-reinstall hyphae-gpu")
+        return _cuda_problem(settings, facts, "nvrtc", first_line(error), "pip install --force-reinstall hyphae-gpu")
     if problem:
         return _cuda_problem(settings, facts, "nvrtc", f"{what} does not compile: {problem}", _CUDA_EXTRA)
     return Check(name="nvrtc", state=FINE, found=f"compiles {what}")
@@ -234,7 +234,7 @@ def _device(settings: Settings) -> Check:
             name="device", state=BROKEN, found=str(error), fix="--device auto", exit_code=DeviceError.exit_code
         )
     except ImportError as error:
-        return Check(name="device", state=BROKEN, found=_first_line(error), fix="mend the libraries above")
+        return Check(name="device", state=BROKEN, found=first_line(error), fix="mend the libraries above")
 
 
 def _data_dir(folder: Path) -> Check:
@@ -282,7 +282,7 @@ def _store(settings: Settings) -> Check:
             server, pgvector = _versions(conninfo)
     except Exception as error:
         remedy = "see the message" if settings.database_url is None else "check DATABASE_URL, and that the server runs"
-        return _no_store(f"{where}: {_first_line(error)}", remedy)
+        return _no_store(f"{where}: {first_line(error)}", remedy)
     if pgvector is None:
         return _no_store(
             f"{where}: PostgreSQL {server} without pgvector", "install pgvector 0.8.2 or newer on the server"
@@ -328,8 +328,3 @@ def _versions(conninfo: str) -> tuple[str, str | None]:
         row = connection.execute(query).fetchone()
     assert row is not None
     return row[0], row[1]
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines or [type(error).__name__])[0]

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text that says something, its type's name where none does."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 class HyphaeError(Exception):
     """Base of every error that a user can meet. The message names the input, what was expected, what to do."""
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hyphae_gpu.arrays import F64, I8, I32, I64
 from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes, Sides
 from hyphae_gpu.wave_state import Offers, WaveState
 
@@ -112,14 +113,8 @@ class Backend(Protocol):
         """Return the cosine of each pair of nodes, float64 [m] (spec 0.4)."""
 
     def opposing(
-        self,
-        images: npt.NDArray[np.int8],
-        lengths: npt.NDArray[np.float64],
-        sides: Sides | None,
-        left: npt.NDArray[np.int32],
-        right: npt.NDArray[np.int32],
-        least: float,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        self, images: I8, lengths: F64, sides: Sides | None, left: I32, right: I32, least: float
+    ) -> tuple[I64, F64]:
         """Return which pairs of nodes oppose each other by claim or stance and are near (spec 6.2 a, b).
 
         left, right int32 [m]; near: a cosine >= least; without `sides` all near pairs. Returns the pairs' places

@@ -60,8 +60,6 @@ def terms_of(texts: Sequence[str], scene: npt.NDArray[Any], wanted: npt.NDArray[
     scene: which of the `count` scenes each text belongs to. A scene is one document; a term counts once a text, so that
     no long text speaks for all. Ties go to the alphabet; of a word and its plural the better one stays.
     """
-    if not any(texts):
-        return [""] * len(wanted)
     vectorizer = CountVectorizer(
         token_pattern=_WORD, stop_words=sorted(ENGLISH_STOP_WORDS | _FRAGMENTS), binary=True, dtype=np.int64
     )

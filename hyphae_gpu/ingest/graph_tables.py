@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hyphae_gpu.errors import first_line
 from hyphae_gpu.ingest.arrow_columns import column_of, interest_matrix
 from hyphae_gpu.ingest.checks import check_needed, nulls_of
 from hyphae_gpu.ingest.fields import BANDWIDTH, WEIGHT, Field, Sort
 from hyphae_gpu.ingest.intake import Intake
-from hyphae_gpu.ingest.parquet import READ_ERRORS, columns_fine, first_line
+from hyphae_gpu.ingest.parquet import READ_ERRORS, columns_fine
 from hyphae_gpu.ingest.problems import I64, Mask, place_keys
 from hyphae_gpu.vectors import quantise
 from hyphae_gpu.vocabulary import ENERGY_LIMIT, DiffType, EdgeKind, EdgeType, KnowledgeType, NodeType, names

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hyphae_gpu.errors import first_line
 from hyphae_gpu.ingest.arrow_columns import column_of, type_problem
 from hyphae_gpu.ingest.checks import check_ids, check_needed, nulls_of
 from hyphae_gpu.ingest.fields import FIELDS, Field, Sort, unknown_field
@@ -37,11 +38,6 @@ def read_parquet(path: Path, file: int, intake: Intake) -> None:
                 start += len(batch)
     except READ_ERRORS as error:
         intake.problems.add_file(file, f"cannot be read as Parquet: {first_line(error)}")
-
-
-def first_line(error: BaseException) -> str:
-    """Return what an error says, cut to a line."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _kind_of(schema: pa.Schema, file: int, intake: Intake) -> str | None:

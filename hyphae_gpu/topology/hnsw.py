@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hyphae_gpu.errors import DatabaseError
+from hyphae_gpu.errors import DatabaseError, first_line
 from hyphae_gpu.state import IndexArrays
 from hyphae_gpu.topology.cagra import KnnGraph, base_table
 from hyphae_gpu.topology.faiss_module import load_faiss
@@ -115,8 +115,7 @@ class HnswIndex:
         try:
             return base_table(graph(vectors, 2 * self.shape.m), 2 * self.shape.m), "cagra"
         except (RuntimeError, MemoryError) as error:
-            reason = str(error).strip().splitlines()
-            return None, f"hnsw, since CAGRA failed: {reason[0] if reason else type(error).__name__}"
+            return None, f"hnsw, since CAGRA failed: {first_line(error)}"
 
     def _put_base(self, table: npt.NDArray[np.int32]) -> None:
         """Write the links of level 0; faiss made those above it."""

@@ -20,6 +20,7 @@ from device.clock import Clock, say
 from device.machine import settle
 from device.swarms import DEGREE, Made, clustered, diffs_of
 from hyphae_gpu.backends.protocol import Backend
+from hyphae_gpu.errors import first_line
 from hyphae_gpu.gossip.waves import propagate
 from hyphae_gpu.swarm import Deliveries, Diffs, GossipCounts, GossipRules
 
@@ -226,7 +227,7 @@ def sparse(made: Made, device: torch.device, columns: int, measured: list[dict[s
         _timed(lambda: matrix @ wave, device)
         seconds = statistics.median(_timed(lambda: matrix @ wave, device)[0] for _ in range(3))
     except RuntimeError as error:
-        return {"ran": False, "why": str(error).strip().splitlines()[0]}
+        return {"ran": False, "why": first_line(error)}
     found = {"ran": True, "columns": columns, "seconds_a_product": seconds}
     found["relaxations_a_second"] = len(graph.targets) * columns / seconds
     for row in measured:

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; expected some of {', '.join(PARTS)}")
     # The engine takes seconds to load, which help and refusals need not wait for.
-    from experiments.dataset import MissingDataError  # noqa: PLC0415
+    from experiments.dataset import MissingDataError  # noqa: PLC0415 - as just said
 
     result: dict[str, Any] = {}
     began = time.perf_counter()
@@ -54,8 +54,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _facts(folder: Path, *, by_clock: bool) -> list[dict[str, Any]]:
-    from experiments import facts, tables  # noqa: PLC0415
-    from hyphae_gpu.config import Settings  # noqa: PLC0415
+    from experiments import facts, tables  # noqa: PLC0415 - as said in main
+    from hyphae_gpu.config import Settings  # noqa: PLC0415 - as said in main
 
     stream = facts.load(folder, by_clock=by_clock)
     results = []
@@ -88,8 +88,8 @@ def _facts(folder: Path, *, by_clock: bool) -> list[dict[str, Any]]:
 
 
 def _sentences(folder: Path, verifier: str | None) -> list[dict[str, Any]]:
-    from experiments import sentences, tables  # noqa: PLC0415
-    from hyphae_gpu.config import Settings  # noqa: PLC0415
+    from experiments import sentences, tables  # noqa: PLC0415 - as said in main
+    from hyphae_gpu.config import Settings  # noqa: PLC0415 - as said in main
 
     rows = sentences.measured(folder, verifier, Settings(device="cpu"))
     print("\nSentence pairs with labels: contradictions raised in one epoch")

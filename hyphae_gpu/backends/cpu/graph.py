@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hyphae_gpu.arrays import F64, I8, I32, I64
 from hyphae_gpu.backends.cpu import components, cosines, equal, groups, join, modularity, near, opposing, position, rows
 from hyphae_gpu.swarm import Sides
 
@@ -43,14 +44,8 @@ class GraphOperations:
         return cosines.cosines(images, lengths, left, right, threads=self.threads)
 
     def opposing(
-        self,
-        images: npt.NDArray[np.int8],
-        lengths: npt.NDArray[np.float64],
-        sides: Sides | None,
-        left: npt.NDArray[np.int32],
-        right: npt.NDArray[np.int32],
-        least: float,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        self, images: I8, lengths: F64, sides: Sides | None, left: I32, right: I32, least: float
+    ) -> tuple[I64, F64]:
         """See `opposing.opposing`."""
         return opposing.opposing(images, lengths, sides, left, right, least, threads=self.threads)
 

@@ -17,7 +17,7 @@ from hyphae_gpu.backends.cuda.resonance import Resonances
 from hyphae_gpu.backends.cuda.slices import Advanced, joined, state_of
 from hyphae_gpu.backends.cuda.slots import NoRoomError
 from hyphae_gpu.backends.cuda.wave import Room, WaveRun, loss_arguments
-from hyphae_gpu.errors import DeviceError
+from hyphae_gpu.errors import DeviceError, first_line
 from hyphae_gpu.swarm import FLOW_LAW, Adjacency, Diffs, Flow, FlowLaw, GossipCounts, GossipRules, Nodes
 from hyphae_gpu.wave_state import Offers, WaveState
 
@@ -42,7 +42,7 @@ def _told(operation: Callable[_P, _R]) -> Callable[_P, _R]:
             return operation(*arguments, **named)
         except torch.OutOfMemoryError as error:
             raise DeviceError(
-                f"device cuda: no room for {operation.__name__} ({_first_line(error)}); {REMEDY}"
+                f"device cuda: no room for {operation.__name__} ({first_line(error)}); {REMEDY}"
             ) from error
 
     return telling
@@ -107,7 +107,7 @@ class CudaBackend(CudaGraphOperations):
             except (NoRoomError, torch.OutOfMemoryError) as error:
                 # Diffs do not know of each other, so fewer at a time do the same.
                 if last - first <= 1:
-                    what = f"no room for a single diff ({_first_line(error)})"
+                    what = f"no room for a single diff ({first_line(error)})"
                     raise DeviceError(f"device cuda: {what}; {REMEDY}") from error
                 most = (last - first) // 2
                 continue
@@ -244,7 +244,3 @@ class CudaBackend(CudaGraphOperations):
         lanes = lanes_of(chunks)
         arguments = (*nodes.arguments(), *diffs.arguments(), chunks, lanes, *rest)
         self.launcher.launch(kernel, arguments, grid=grid_of(self.launcher, pairs, lanes=lanes))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

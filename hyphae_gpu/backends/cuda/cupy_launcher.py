@@ -11,7 +11,7 @@ from cupy.cuda import compiler
 
 from hyphae_gpu.backends.cuda.launcher import Argument
 from hyphae_gpu.backends.cuda.sources import COMPILER_OPTIONS, kernel_source
-from hyphae_gpu.errors import DeviceError
+from hyphae_gpu.errors import DeviceError, first_line
 
 #: Threads of a block: enough warps to hide latency, few enough for any kernel's registers.
 _BLOCK = 256
@@ -75,9 +75,8 @@ class CupyLauncher:
             try:
                 self._kernels[kernel] = module.get_function(entry or stem)
             except (compiler.CompileException, RuntimeError, ImportError, OSError) as error:
-                lines = [line for line in str(error).splitlines() if line.strip()]
-                why = lines[0].strip() if lines else type(error).__name__
-                raise DeviceError(f"device cuda: kernel {kernel} does not compile or load: {why}") from error
+                what = f"kernel {kernel} does not compile or load: {first_line(error)}"
+                raise DeviceError(f"device cuda: {what}") from error
         return self._kernels[kernel]
 
 

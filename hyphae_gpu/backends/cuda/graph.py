@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
+from hyphae_gpu.arrays import F32, F64, I8, I32, I64, Flags
 from hyphae_gpu.backends.cpu.graph import GraphOperations
 from hyphae_gpu.backends.cuda import centroids, closest, communities, components, cosines, near, opposing, rows
 from hyphae_gpu.backends.cuda.communities import Links
@@ -17,10 +17,6 @@ from hyphae_gpu.backends.cuda.image_rows import brought
 from hyphae_gpu.backends.cuda.launcher import Launcher
 from hyphae_gpu.swarm import Sides
 
-I8 = npt.NDArray[np.int8]
-F64 = npt.NDArray[np.float64]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -42,7 +38,7 @@ def _else_on_host(operation: Callable[_P, _R]) -> Callable[_P, _R]:
 class CudaGraphOperations(GraphOperations):
     """What topology, drift and scenes ask of a backend (`backends.protocol`), on a launcher's device.
 
-    `equal_rows` stays on the host, and so does what the device has no memory for.
+    `equal_rows` and `groups` stay on the host, and so does what the device has no memory for.
     """
 
     launcher: Launcher
@@ -78,9 +74,7 @@ class CudaGraphOperations(GraphOperations):
         return _numpy(ordered[0]), _numpy(ordered[1])
 
     @_else_on_host
-    def centroids(
-        self, images: I8, offsets: I64, cells: I32, weights: I64
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def centroids(self, images: I8, offsets: I64, cells: I32, weights: I64) -> tuple[F32, Flags]:
         """See `Backend.centroids`."""
         return centroids.centroids(self.launcher, images, offsets, cells, weights)
 
